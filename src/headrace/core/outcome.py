@@ -1,0 +1,109 @@
+"""What an execution came to. The worker makes one of these; `settlement.settle` decides what the ledger writes.
+
+`Snooze`, `Cancel` and `RetryAfter` are values that a task may return; the rest is internal.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.core.durations import Duration, as_timedelta
+from headrace.core.retry import ErrorSignature
+from headrace.core.states import AttemptState
+from headrace.core.task import ErrorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Return from a task: run it again after `delay`, without charging an attempt."""
+
+    delay: Duration
+
+    @property
+    def duration(self) -> timedelta:
+        return as_timedelta(self.delay, name="Snooze.delay")
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Return from a task: it is cancelled, for the reason given."""
+
+    reason: str = "cancelled by the task itself"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Return from a task: charged like an error, and tried again after `delay` while attempts remain."""
+
+    delay: Duration
+    reason: str = "the task asked to be retried"
+
+    @property
+    def duration(self) -> timedelta:
+        return as_timedelta(self.delay, name="RetryAfter.delay")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    result: str | None = None  # canonical JSON; None where the result went to a blob
+    result_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    error: ErrorInfo
+    signature: ErrorSignature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snoozed:
+    delay: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """The task stopped because it was told to, or returned `Cancel`."""
+
+    reason: str
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried:
+    """The task returned `RetryAfter`."""
+
+    delay: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended:
+    """A durable step gave the slot back: resume after `delay`, or when `event` arrives. Never charged."""
+
+    delay: float | None = None
+    event: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """Given back without having run (or through no fault of its own). Never charged."""
+
+    delay: float = 0.0
+    suspect: bool = False  # its worker died and nobody can say whether it had started: losses + 1
+    attempt: AttemptState | None = None  # RELEASED where it had started, so that the history shows it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """It was inside user code when its process died. Charged."""
+
+    error: ErrorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """Its max age passed before it could start."""
+
+    reason: str = "expired"
+
+
+type Outcome = Completed | Failed | Snoozed | Cancelled | Retried | Suspended | Released | Lost | Expired

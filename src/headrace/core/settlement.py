@@ -1,0 +1,173 @@
+"""From an outcome to what the ledger writes: one pure decision for workers, supervisors and rescuers alike."""
+
+import random
+from dataclasses import dataclass
+
+from headrace.core.lanes import Lane
+from headrace.core.outcome import (
+    Cancelled,
+    Completed,
+    Expired,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Retried,
+    Snoozed,
+    Suspended,
+)
+from headrace.core.retry import ErrorSignature, Retry, delay, should_retry
+from headrace.core.states import AttemptState, Reason, TaskState
+from headrace.core.task import ClaimedTask, ErrorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """One fenced write: WHERE id = task AND claim_no = claim_no AND worker = the holder AND state is held.
+
+    `state` pending with `delay` requeues; a terminal state moves the row to history. `attempt` None writes no
+    attempt row. Durations are what the worker measured; the store computes the instants from its own clock.
+    """
+
+    task: int
+    claim_no: int
+    state: TaskState
+    reason: str | None = None
+    charged: bool = False
+    suspect: bool = False
+    delay: float = 0.0
+    lane: Lane | None = None  # None keeps the lane
+    attempt: AttemptState | None = None
+    result: str | None = None
+    result_ref: str | None = None
+    result_ttl: float | None = None
+    error: ErrorInfo | None = None
+    dead_letter: bool = False
+    ran_for: float | None = None  # seconds inside user code; None when it never started
+    recorded_by: str = "worker"
+    executor: str | None = None
+
+    @property
+    def terminal(self) -> bool:
+        return self.state.terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What the executing side knows beside the outcome."""
+
+    ran_for: float | None = None
+    recorded_by: str = "worker"
+    executor: str | None = None
+    cancelling: bool = False  # someone asked to cancel it; a retry is then a cancellation
+    result_ttl: float | None = None
+
+
+_NOTHING = Execution()
+
+
+def settle(
+    claim: ClaimedTask,
+    outcome: Outcome,
+    policy: Retry,
+    *,
+    rng: random.Random,
+    execution: Execution = _NOTHING,
+) -> Settlement:
+    """Decide what becomes of a claimed task. The store still checks the fence, the age and the cancellation."""
+
+    def write(state: TaskState, **changes: object) -> Settlement:
+        return Settlement(
+            task=claim.id,
+            claim_no=claim.claim_no,
+            state=state,
+            ran_for=execution.ran_for,
+            recorded_by=execution.recorded_by,
+            executor=execution.executor,
+            result_ttl=execution.result_ttl,
+            **changes,  # pyright: ignore[reportArgumentType]
+        )
+
+    def failed(error: ErrorInfo, reason: str, attempt: AttemptState, *, charged: bool = True) -> Settlement:
+        return write(
+            TaskState.FAILED,
+            reason=reason,
+            charged=charged,
+            attempt=attempt,
+            error=error,
+            dead_letter=policy.dead_letter,
+        )
+
+    def cancelled(reason: str, message: str | None, *, charged: bool) -> Settlement:
+        error = ErrorInfo(error_class="headrace.TaskCancelled", message=message) if message else None
+        return write(
+            TaskState.CANCELLED,
+            reason=reason,
+            charged=charged,
+            attempt=AttemptState.CANCELLED if execution.ran_for is not None else None,
+            error=error,
+        )
+
+    def retried(error: ErrorInfo, attempt: AttemptState, wait: float) -> Settlement:
+        if execution.cancelling:
+            return cancelled(Reason.USER, error.message, charged=True)
+        return write(
+            TaskState.PENDING, charged=True, delay=wait, lane=Lane.RETRY, attempt=attempt, error=error
+        )
+
+    charged_now = claim.attempt + 1
+    match outcome:
+        case Completed(result=result, result_ref=ref):
+            return write(
+                TaskState.COMPLETED, charged=True, attempt=AttemptState.SUCCEEDED, result=result, result_ref=ref
+            )
+        case Failed(error=error, signature=signature):
+            attempt = AttemptState.TIMED_OUT if signature.kind == "timeout" else AttemptState.FAILED
+            if charged_now < claim.max_attempts and should_retry(policy, error=signature, attempt=charged_now):
+                wait = delay(
+                    policy,
+                    failures=charged_now,
+                    error_type=signature.error_type,
+                    retry_after=signature.retry_after,
+                    rng=rng,
+                )
+                return retried(error, attempt, wait)
+            return failed(error, _REASON_BY_KIND.get(signature.kind, Reason.ERROR), attempt)
+        case Lost(error=error):
+            signature = ErrorSignature(mro=(error.error_class,), kind="lost")
+            if charged_now < claim.max_attempts and should_retry(policy, error=signature, attempt=charged_now):
+                wait = delay(policy, failures=charged_now, error_type=None, retry_after=None, rng=rng)
+                return retried(error, AttemptState.LOST, wait)
+            return failed(error, Reason.LOST, AttemptState.LOST)
+        case Retried(delay=wait, message=message):
+            error = ErrorInfo(error_class="headrace.RetryAfter", message=message)
+            if charged_now < claim.max_attempts:
+                return retried(error, AttemptState.FAILED, wait)
+            return failed(error, Reason.ERROR, AttemptState.FAILED)
+        case Snoozed(delay=wait):
+            if execution.cancelling:
+                return cancelled(Reason.USER, None, charged=False)
+            return write(TaskState.PENDING, delay=wait, attempt=AttemptState.SNOOZED)
+        case Suspended(delay=wait, event=event):
+            if execution.cancelling:
+                return cancelled(Reason.USER, None, charged=False)
+            state = TaskState.BLOCKED if event else TaskState.PENDING
+            return write(state, delay=wait or 0.0, attempt=AttemptState.SUSPENDED)
+        case Cancelled(reason=reason, message=message):
+            return cancelled(reason, message, charged=execution.ran_for is not None)
+        case Released(delay=wait, suspect=suspect, attempt=attempt):
+            if execution.cancelling:
+                return cancelled(Reason.USER, None, charged=False)
+            return write(TaskState.PENDING, delay=wait, suspect=suspect, attempt=attempt)
+        case Expired(reason=reason):
+            error = ErrorInfo(error_class="headrace.Expired", message="its max age passed before it could start")
+            return failed(error, reason, AttemptState.FAILED, charged=False)
+
+
+_REASON_BY_KIND: dict[str, str] = {
+    "timeout": Reason.TIMEOUT,
+    "soft_timeout": Reason.TIMEOUT,
+    "oom": Reason.OOM,
+    "lost": Reason.LOST,
+    "killed": Reason.KILLED,
+}

@@ -1,0 +1,261 @@
+"""The values that cross the seam between clients, stores and workers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from headrace.core.lanes import Lane
+from headrace.core.limits import Gate
+from headrace.core.states import AttemptState, JobState, TaskState
+
+Kind = Literal["function", "command", "session"]
+Pool = Literal["coroutine", "child", "thread", "command", "runner"]
+OnConflict = Literal["return", "reject", "replace"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A name that at most one task may hold: `unique` until the task ends, `idem` for its retention."""
+
+    scope: Literal["unique", "idem"]
+    key: str
+    ttl: float | None = None  # seconds the key outlives the task (idem: from the enqueue on); None: freed at the end
+    on_conflict: OnConflict = "return"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """What an enqueue writes. Durations are seconds; the store turns them into instants by its own clock."""
+
+    name: str
+    arguments: str = "{}"  # canonical JSON, encoded by `codec`
+    kind: Kind = "function"
+    queue: str = "default"
+    pool: Pool = "coroutine"
+    priority: int = 0
+    delay: float = 0.0
+    run_at: datetime | None = None  # wins over `delay`
+    max_attempts: int = 4
+    max_age: float | None = None
+    codec: str = "json/1"
+    version: int = 1
+    options: str = "{}"  # canonical JSON that the worker reads: retry, limits of time, result_ttl, tags, metadata
+    gates: tuple[Gate, ...] = ()
+    keys: tuple[Key, ...] = ()
+    job: int | None = None
+    critical: bool = True
+    approval: bool = False  # waits as pending_approval
+    max_wait: float | None = None  # debounce: a replaced task is never later than its first creation + max_wait
+
+    @property
+    def plain(self) -> bool:
+        """No keys, no job: may share a transaction with other callers' tasks."""
+        return not self.keys and self.job is None
+
+
+class Enqueued(NamedTuple):
+    """The answer to one NewTask: its id, and whether a new task was made."""
+
+    id: int
+    created: bool
+
+
+class ClaimedTask(NamedTuple):
+    """A task in a worker's hands. (id, claim_no) is the fence of every later write."""
+
+    id: int
+    claim_no: int
+    name: str
+    kind: Kind
+    queue: str
+    pool: Pool
+    lane: int
+    priority: int
+    arguments: str
+    codec: str
+    version: int
+    options: str
+    attempt: int  # charged executions so far
+    losses: int
+    max_attempts: int
+    run_no: int
+    job: int | None
+    gated: bool  # must pass `admit` before it may start
+    expired: bool  # its max age has passed by the store's clock
+    state: str  # claimed at a claim; whatever it is now for `held`
+    order_at: datetime | int  # opaque, only for sorting claims of one store
+    waited: float  # seconds between being eligible and being claimed, by the store's clock
+
+
+class Ref(NamedTuple):
+    """The fence: a task and the number of the claim."""
+
+    id: int
+    claim_no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Want:
+    """How many tasks of one (queue, pool, lane) a claim may take."""
+
+    queue: str
+    pool: Pool
+    lane: Lane
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorInfo:
+    """An error as data: it crosses processes and databases."""
+
+    error_class: str  # dotted path
+    message: str
+    traceback: str | None = None
+    exit_code: int | None = None
+    error_type: str | None = None  # row of the delay table, where one applied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """A task as it is now, live or done."""
+
+    id: int
+    name: str
+    kind: Kind
+    queue: str
+    pool: Pool
+    lane: Lane
+    priority: int
+    state: TaskState
+    reason: str | None
+    dead_letter: bool
+    arguments: str
+    codec: str
+    version: int
+    options: str
+    attempt: int
+    max_attempts: int
+    losses: int
+    claim_no: int
+    run_no: int
+    worker: str | None
+    job: int | None
+    critical: bool
+    waiting_on: str | None
+    created_at: datetime
+    enqueued_at: datetime
+    eligible_at: datetime
+    expires_at: datetime | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    cancelling_at: datetime | None
+    progress: str | None
+    result: str | None
+    result_ref: str | None
+    result_expires_at: datetime | None
+    error_class: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One execution (or one refused report) of a task."""
+
+    task: int
+    claim_no: int
+    run_no: int
+    attempt: int | None  # its number among the charged ones; None when it was not charged
+    state: AttemptState
+    charged: bool
+    worker: str | None
+    executor: str | None
+    handle: str | None
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error_class: str | None
+    error_message: str | None
+    traceback: str | None
+    exit_code: int | None
+    recorded_by: str | None
+    late_state: str | None
+    late_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRecord:
+    id: str
+    kind: str
+    hostname: str
+    pid: int
+    state: Literal["active", "idle", "stopping", "stopped"]
+    beat: int
+    lease: float
+    queues: tuple[str, ...]
+    version: str
+    started_at: datetime
+    last_heartbeat: datetime
+    stopped_at: datetime | None
+    tasks_completed: int
+    tasks_failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    name: str
+    description: str | None = None
+    tasks: tuple[NewTask, ...] = ()
+    timeout: float | None = 86_400.0
+    on_success: NewTask | None = None
+    on_failure: NewTask | None = None  # runs once per run of the job, whatever way it failed or was cancelled
+    metadata: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    id: int
+    name: str
+    description: str | None
+    state: JobState
+    reason: str | None
+    run_no: int
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    deadline_at: datetime | None
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+    running: int
+    metadata: str
+
+    @property
+    def open(self) -> int:
+        return self.total - self.completed - self.failed - self.cancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """What a list or a bulk act is about. Keyset paging: `before` is the (sort instant, id) of the last row seen."""
+
+    states: tuple[TaskState, ...] = ()
+    queues: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    job: int | None = None
+    worker: str | None = None
+    dead_letter: bool | None = None
+    limit: int = 100
+    before: tuple[datetime, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecord:
+    name: str
+    paused: bool
+    depths: Mapping[str, int] = field(default_factory=dict[str, int])  # primary, retry, scheduled, waiting, claimed, running
+
+
+JSONValue = Any

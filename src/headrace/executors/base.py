@@ -1,0 +1,99 @@
+"""The contract that every executor keeps, and what it is given to run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from headrace.core.outcome import Outcome
+from headrace.core.retry import Retry
+from headrace.core.task import ClaimedTask, Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Seconds from the moment user code is entered; None is no limit."""
+
+    soft: float | None = None
+    hard: float | None = None
+
+
+class Entry(Protocol):
+    """A callable with what is needed to call it: the worker's view of a task definition."""
+
+    name: str
+    function: Callable[..., Any]
+    is_async: bool
+    retry: Retry
+
+    def load_arguments(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Canonical JSON to typed arguments. Raises ArgumentError."""
+        ...
+
+    def dump_result(self, value: Any) -> str:
+        """A returned value to canonical JSON. Raises PayloadError."""
+        ...
+
+    def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
+        """The keyword arguments that are not part of the payload: resources and the context."""
+        ...
+
+
+class Source(Protocol):
+    """Where executors find callables by name; in a child process it is the same app, imported again."""
+
+    def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
+        """Raises UnknownTask, or EntrypointError for a dotted path that cannot be imported."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One attempt to run."""
+
+    claim: ClaimedTask
+    entry: Entry | None  # None for commands, and in the parent of a child that resolves the name itself
+    options: Mapping[str, Any]
+    limits: Limits = Limits()
+    policy: Retry = field(default_factory=Retry)
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.claim.id, self.claim.claim_no)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of a launch. `ran_for` is None when user code was never entered."""
+
+    outcome: Outcome
+    ran_for: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    kill: bool = False  # a blocking call can be ended without ending the worker process
+    pause: bool = False
+    adopt: bool = False  # a durable handle lets another worker take over a running attempt
+
+
+class Executor(Protocol):
+    """`run` never raises for what user code did; the outcome says it. `stop` makes `run` return soon."""
+
+    name: str
+    capabilities: Capabilities
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None:
+        """End whatever still runs. Idempotent."""
+        ...
+
+    def free(self) -> int:
+        """How many more launches can start now."""
+        ...
+
+    async def run(self, launch: Launch) -> Ran: ...
+
+    async def stop(self, ref: Ref, *, grace: float, reason: str = "user") -> None:
+        """Tell a running attempt to stop; after `grace` seconds end it by force where that can be done."""
+        ...

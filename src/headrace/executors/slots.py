@@ -1,0 +1,144 @@
+"""The slot table: which attempt is inside user code, in which process, until when.
+
+One mmap file, made by the supervisor, mapped by its worker processes and their children. Each slot has one writer at a
+time (the process that runs the attempt), so there is no lock: the writer fills the fields and sets `used` last.
+When a process dies, what its slots say decides who is charged; when a limit passes, whom to interrupt or kill.
+
+Times are CLOCK_MONOTONIC seconds, which all processes of one host share.
+"""
+
+import mmap
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.task import Ref
+
+# used, verdict, pid, worker index, task, claim_no, entered, soft deadline, hard deadline, interrupted, loop tick
+_SLOT = struct.Struct("<BBxxiiqqdddB7x")
+_HEADER = struct.Struct("<II")
+_TICK = struct.Struct("<d")
+_MAX_WORKERS = 64
+
+FREE, USED = 0, 1
+VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupied:
+    """A slot as a watcher reads it."""
+
+    index: int
+    pid: int
+    worker: int  # index of the worker process below its supervisor
+    ref: Ref
+    entered: float
+    soft: float
+    hard: float
+    interrupted: bool
+    verdict: int
+
+
+class SlotTable:
+    """`create` in the supervisor, `attach` elsewhere."""
+
+    def __init__(self, path: Path, memory: mmap.mmap, capacity: int) -> None:
+        self.path = path
+        self.capacity = capacity
+        self._memory = memory
+
+    @classmethod
+    def create(cls, path: Path, capacity: int) -> "SlotTable":
+        size = _HEADER.size + _MAX_WORKERS * _TICK.size + capacity * _SLOT.size
+        with open(path, "wb") as file:
+            file.truncate(size)
+        table = cls.attach(path, capacity=capacity)
+        _HEADER.pack_into(table._memory, 0, capacity, 0)
+        return table
+
+    @classmethod
+    def attach(cls, path: Path, *, capacity: int | None = None) -> "SlotTable":
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            memory = mmap.mmap(descriptor, 0)
+        finally:
+            os.close(descriptor)
+        if capacity is None:
+            capacity, _ = _HEADER.unpack_from(memory, 0)
+        return cls(path, memory, capacity)
+
+    def close(self) -> None:
+        self._memory.close()
+
+    def _offset(self, index: int) -> int:
+        return _HEADER.size + _MAX_WORKERS * _TICK.size + index * _SLOT.size
+
+    def enter(
+        self, index: int, *, worker: int, ref: Ref, soft: float | None, hard: float | None, pid: int | None = None
+    ) -> float:
+        """Say that user code of `ref` is about to be entered in this process. Returns the instant of entry."""
+        now = time.monotonic()
+        offset = self._offset(index)
+        _SLOT.pack_into(
+            self._memory,
+            offset,
+            FREE,
+            VERDICT_NONE,
+            pid or os.getpid(),
+            worker,
+            ref.id,
+            ref.claim_no,
+            now,
+            NEVER if soft is None else now + soft,
+            NEVER if hard is None else now + hard,
+            0,
+        )
+        self._memory[offset] = USED
+        return now
+
+    def leave(self, index: int) -> None:
+        self._memory[self._offset(index)] = FREE
+
+    def judge(self, index: int, verdict: int) -> None:
+        """Written by the one who kills, before the kill, so that whoever sees the death knows why."""
+        self._memory[self._offset(index) + 1] = verdict
+
+    def mark_interrupted(self, index: int) -> None:
+        self._memory[self._offset(index) + _SLOT.size - 8] = 1
+
+    def read(self, index: int) -> Occupied | None:
+        used, verdict, pid, worker, task, claim_no, entered, soft, hard, interrupted = _SLOT.unpack_from(
+            self._memory, self._offset(index)
+        )
+        if used != USED:
+            return None
+        return Occupied(
+            index=index,
+            pid=pid,
+            worker=worker,
+            ref=Ref(task, claim_no),
+            entered=entered,
+            soft=soft,
+            hard=hard,
+            interrupted=bool(interrupted),
+            verdict=verdict,
+        )
+
+    def occupied(self, *, worker: int | None = None) -> list[Occupied]:
+        found: list[Occupied] = []
+        for index in range(self.capacity):
+            if self._memory[self._offset(index)] == USED:
+                slot = self.read(index)
+                if slot is not None and (worker is None or slot.worker == worker):
+                    found.append(slot)
+        return found
+
+    def tick(self, worker: int) -> None:
+        """The event loop of a worker process says that it turns."""
+        _TICK.pack_into(self._memory, _HEADER.size + worker * _TICK.size, time.monotonic())
+
+    def last_tick(self, worker: int) -> float:
+        return _TICK.unpack_from(self._memory, _HEADER.size + worker * _TICK.size)[0]

@@ -1,0 +1,336 @@
+"""The seam: what a ledger can do, as small protocols by concern. Each docstring says what is atomic.
+
+Rules that hold for every verb:
+
+* A worker's write is fenced: it names the task, the claim number and the worker, and applies only while that very claim
+  holds the task. What the fence refuses is recorded on the attempt as a late report and returned, never raised.
+* Instants are computed by the store's clock. Callers send durations.
+* A verb that returned is durable. A verb that raised `StoreUnavailable` may or may not have happened and is safe to repeat.
+"""
+
+from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from headrace.core.settlement import Settlement
+from headrace.core.states import JobState
+from headrace.core.task import (
+    AttemptRecord,
+    ClaimedTask,
+    Enqueued,
+    JobRecord,
+    NewJob,
+    NewTask,
+    QueueRecord,
+    Ref,
+    TaskFilter,
+    TaskRecord,
+    Want,
+    WorkerRecord,
+)
+
+
+class Statement(NamedTuple):
+    """One SQL statement with positional parameters in the style of the driver it is for."""
+
+    sql: str
+    parameters: tuple[Any, ...] = ()
+
+
+# A sans-IO conversation with a database: yields statements, is sent their rows, returns its answer. The same program
+# runs on the store's own connection and inside a user's transaction, on sync and async drivers.
+type Program[T] = Generator[Statement, Sequence[Sequence[Any]], T]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishReport:
+    accepted: frozenset[Ref]
+    repeated: frozenset[Ref] = frozenset()  # already written by an earlier try of the same report: a success
+    refused: frozenset[Ref] = frozenset()  # the claim no longer held; recorded as a late report
+    claimed: tuple[ClaimedTask, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    admitted: frozenset[Ref]
+    parked: frozenset[Ref] = frozenset()  # left the ready index, uncharged; readied again by whoever frees the slot
+
+
+class Started(StrEnum):
+    STARTED = "started"
+    CANCELLING = "cancelling"  # someone cancelled it first: do not run it, settle it as cancelled
+    REFUSED = "refused"  # the claim no longer holds
+
+
+class CancelAnswer(StrEnum):
+    CANCELLED = "cancelled"  # it had not been claimed: done
+    CANCELLING = "cancelling"  # its worker is told to stop it
+    TOO_LATE = "too_late"  # it had already ended
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One broken invariant that the history checker found."""
+
+    rule: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    tasks: int = 0
+    results: int = 0
+    workers: int = 0
+    keys: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    task: int
+    claim_no: int
+    seq: int
+    at: datetime
+    stream: str
+    line: str
+
+
+class TaskVerbs(Protocol):
+    """The hot path."""
+
+    async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        """Write all tasks in one transaction, with their keys and job counters, and wake workers of their queues.
+
+        Answers in order. Raises DuplicateTask (on_conflict="reject"), UniqueBusy, NotFound (job), WrongState (job over): then nothing was written.
+        Safe against a connection lost at COMMIT: ids are taken before, a repeat changes nothing.
+        """
+        ...
+
+    def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
+        """The same as statements for a connection of the user's own transaction. Takes no lock on a job row."""
+        ...
+
+    async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
+        """Take up to `n` ready tasks of each want, best first (priority, then order of eligibility). One statement.
+
+        Promotes tasks that became due. Skips paused queues. No two claims return the same (id, claim_no); a task is
+        in one worker's hands at a time. Starts the job of a task that is the first of its job to be claimed.
+        """
+        ...
+
+    async def admit(self, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
+        """Pass gated tasks through their limits, rates and order keys; park those that find no room. One transaction."""
+        ...
+
+    async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
+        """Write `running` and an attempt row for claims whose code is being entered. Fenced; one transaction."""
+        ...
+
+    async def record_handle(self, worker: str, ref: Ref, handle: str) -> bool:
+        """Keep an executor's durable handle on the attempt that `start` wrote. Fenced."""
+        ...
+
+    async def finish(
+        self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
+    ) -> FinishReport:
+        """Apply settlements, all in one transaction: live row to history or back to pending, attempt, counters, keys,
+        slots, job (with its hooks) and, when `wants` is given, the next claim.
+
+        A settlement whose data the database refuses does not take the others down: it is recorded as failed.
+        A requeue whose eligible time lies beyond the task's age ends it as failed/expired. A requeue of a task that is
+        `cancelling` ends it as cancelled. Success while cancelling is completed.
+        """
+        ...
+
+    async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
+        """End tasks that nobody holds; mark held ones `cancelling` and signal their workers. One transaction."""
+        ...
+
+    async def cancelling(self, worker: str) -> list[Ref]:
+        """The claims of this worker that someone asked to cancel."""
+        ...
+
+    async def retry(self, ids: Sequence[int]) -> list[int]:
+        """Open a new run (run_no + 1, fresh budget, retry lane, age from now) of tasks that ended; the ids it changed.
+
+        Two at once: one run. A job that had ended opens again with run_no + 1.
+        """
+        ...
+
+    async def progress(self, worker: str, values: Sequence[tuple[Ref, str]]) -> None:
+        """Keep the last progress value of running tasks. Fenced."""
+        ...
+
+
+class Upkeep(Protocol):
+    """What services do on the side; every call is bounded and safe to run in many processes at once."""
+
+    async def promote(self, *, limit: int = 500) -> float | None:
+        """Make due tasks ready; seconds until the next one is due (0 when more are due now), None when none waits."""
+        ...
+
+    async def expire(self, *, limit: int = 500) -> int:
+        """Fail pending tasks whose max age has passed, and jobs past their deadline (their tasks are cancelled)."""
+        ...
+
+    async def unpark(self, *, limit: int = 500) -> int:
+        """Ready parked tasks whose gate has room but whom nobody woke (a crash between two writes)."""
+        ...
+
+    async def end_cancelling(self, *, grace: float, limit: int = 500) -> int:
+        """Cancel tasks that stayed `cancelling` for longer than `grace`; raises claim_no, so a late report is refused."""
+        ...
+
+    async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
+        """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers."""
+        ...
+
+    async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
+        """How many tasks of the queue are ready in the retry lane, counted up to `cap`."""
+        ...
+
+    async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
+        """Add (worker, queue, name, outcome, n) to this minute's counts."""
+        ...
+
+    async def lead(self, role: str, worker: str, *, lease: float) -> bool:
+        """Take or renew the leadership of a role; False while another holds it."""
+        ...
+
+
+class Liveness(Protocol):
+    """Workers, leases and what the dead leave behind."""
+
+    async def register(self, worker: WorkerRecord) -> None: ...
+
+    async def heartbeat(self, workers: Sequence[str], *, states: dict[str, str] | None = None) -> set[str]:
+        """Raise the beat of each worker that is not stopped; the ids that are still alive. The others lost their lease."""
+        ...
+
+    async def deregister(self, worker: str) -> int:
+        """Mark the worker stopped and give back uncharged whatever it still holds; the row stays. How many it gave back."""
+        ...
+
+    async def workers(self, *, states: Sequence[str] = ()) -> list[WorkerRecord]: ...
+
+    async def take_over(self, worker: str, *, beat: int) -> bool:
+        """Mark a worker stopped if its beat is still the one observed. Exactly one of many callers gets True."""
+        ...
+
+    async def stopped_holders(self, *, limit: int = 100) -> list[str]:
+        """Stopped (or unknown) workers that still hold tasks: a rescue that was interrupted."""
+        ...
+
+    async def held(self, worker: str, *, limit: int = 500) -> list[ClaimedTask]:
+        """What a worker holds, with its present state."""
+        ...
+
+
+class Jobs(Protocol):
+    async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
+        """The job and its tasks in one transaction."""
+        ...
+
+    async def get_job(self, job: int) -> JobRecord | None: ...
+
+    async def list_jobs(self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None) -> list[JobRecord]: ...
+
+    async def cancel_job(self, job: int) -> JobRecord:
+        """Cancel what nobody holds, tell the rest to stop, mark the job cancelled. NotFound, or WrongState when it is over."""
+        ...
+
+    async def retry_failed(self, job: int) -> list[int]:
+        """Open a new run of the job with its failed and upstream-cancelled tasks pending again. WrongState unless it failed or was cancelled."""
+        ...
+
+
+class Queues(Protocol):
+    async def pause(self, queue: str) -> None: ...
+
+    async def resume(self, queue: str) -> None: ...
+
+    async def queues(self) -> list[QueueRecord]: ...
+
+
+class Inspection(Protocol):
+    """Reads. None of them returns a total, and none grows with history."""
+
+    async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]: ...
+
+    async def list(self, criteria: TaskFilter) -> list[TaskRecord]: ...
+
+    async def attempts(self, task: int) -> list[AttemptRecord]: ...
+
+    async def counts(self) -> dict[str, int]:
+        """Live tasks by state plus outcome counts."""
+        ...
+
+    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
+        """(ref, seq, stream, line); a line written twice is kept once."""
+        ...
+
+    async def logs(self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000) -> list[LogLine]: ...
+
+    async def now(self) -> datetime:
+        """The store's clock."""
+        ...
+
+
+class Checkpoints(Protocol):
+    """Durable steps: a value stored once under a name, fenced by the claim of the task that stores it."""
+
+    async def save_checkpoint(self, worker: str, ref: Ref, name: str, value: str) -> str | None:
+        """The value that stands (the first one stored wins); None when the claim no longer holds."""
+        ...
+
+    async def checkpoints(self, task: int) -> dict[str, str]: ...
+
+
+class Administration(Protocol):
+    async def upgrade(self, *, revision: str = "head") -> None: ...
+
+    async def downgrade(self, revision: str) -> None: ...
+
+    async def schema_revision(self) -> str | None: ...
+
+    async def check(self) -> list[Violation]:
+        """Read the ledger and prove its invariants; see store.checker."""
+        ...
+
+
+class Wakeups(Protocol):
+    """Hints that there may be work: they may come twice or never, and correctness does not depend on them."""
+
+    def listen(self, worker: str, queues: Sequence[str]) -> AbstractAsyncContextManager[AsyncIterator[str]]:
+        """Yields the name of a queue with new work, or "cancel" when something of this worker is being cancelled."""
+        ...
+
+    async def wake(self, queues: Iterable[str]) -> None: ...
+
+
+class Store(
+    TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol
+):
+    """Everything. `open` connects and checks the schema (an SQLite file without one gets it); nothing else connects."""
+
+    url: str
+    dialect: str  # "sqlite" | "postgresql"
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    name: str = "headrace"  # PostgreSQL schema, SQLite table prefix
+    lease: float = 30.0
+    pool_size: int = 10
+    migrate: bool = True  # make the schema of an empty SQLite file; PostgreSQL needs `headrace db upgrade`
+    synchronous: str = "FULL"  # SQLite only
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])

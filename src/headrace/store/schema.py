@@ -1,0 +1,361 @@
+"""The schema, once, for both databases (SQLAlchemy Core). Migrations must arrive at exactly this.
+
+Two tables hold tasks: `tasks` is live and stays small, `history` has what ended and carries the indexes that lists
+need. An index that mentioned `state` on the live table would make every transition rewrite every index.
+Instants are `timestamptz` on PostgreSQL and integer microseconds since 1970 UTC on SQLite.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Sequence,
+    SmallInteger,
+    Table,
+    Text,
+    TypeDecorator,
+    text,
+)
+from sqlalchemy.types import TypeEngine
+
+from headrace.core.states import AttemptState, JobState, TaskState
+
+ID_BLOCK = 100
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC instant."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(BigInteger() if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return to_micros(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return from_micros(value)
+
+
+def to_micros(instant: datetime) -> int:
+    return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+LIVE_STATES = tuple(s.value for s in TaskState if not s.terminal)
+DONE_STATES = tuple(s.value for s in TaskState if s.terminal)
+HELD_STATES = tuple(s.value for s in TaskState if s.held)
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(v) for v in values)})"
+
+
+def build(dialect: str, name: str = "headrace") -> MetaData:
+    """The tables of one app: schema `name` on PostgreSQL, prefix `name_` on SQLite."""
+    sqlite = dialect == "sqlite"
+    metadata = MetaData(schema=None if sqlite else name)
+
+    def called(table: str) -> str:
+        return f"{name}_{table}" if sqlite else table
+
+    def index(table: str, suffix: str, *columns: Any, where: str | None = None) -> Index:
+        return Index(
+            f"{name}_{table}_{suffix}",
+            *columns,
+            sqlite_where=text(where) if where else None,
+            postgresql_where=text(where) if where else None,
+        )
+
+    def table(table_name: str, *parts: Any, fillfactor: int | None = None) -> Table:
+        keywords: dict[str, Any] = {}
+        if fillfactor is not None:
+            keywords["postgresql_with"] = {"fillfactor": fillfactor}
+        return Table(called(table_name), metadata, *parts, **keywords)
+
+    def flag(column: str, *, default: bool = False) -> Column[bool]:
+        return Column(column, Boolean(), nullable=False, server_default=text("true" if default else "false"))
+
+    def number(column: str, default: int = 0) -> Column[int]:
+        return Column(column, Integer, nullable=False, server_default=text(str(default)))
+
+    def task_columns() -> list[Column[Any]]:
+        """What live and done rows share, in one order, so that a row moves by INSERT ... SELECT."""
+        return [
+            Column("id", BigInteger, primary_key=True, autoincrement=False),
+            Column("name", Text, nullable=False),
+            Column("kind", Text, nullable=False),
+            Column("queue", Text, nullable=False),
+            Column("pool", Text, nullable=False),
+            Column("lane", SmallInteger, nullable=False, server_default=text("0")),
+            number("priority"),
+            Column("state", Text, nullable=False),
+            Column("reason", Text),
+            number("claim_no"),
+            number("attempt"),
+            number("losses"),
+            number("run_no", 1),
+            number("max_attempts", 4),
+            Column("worker", Text),
+            Column("job", BigInteger),
+            flag("critical", default=True),
+            Column("arguments", Text, nullable=False),
+            Column("codec", Text, nullable=False),
+            number("version", 1),
+            Column("options", Text, nullable=False),
+            Column("gates", Text),  # canonical JSON of core.limits.Gate; NULL costs nothing
+            Column("order_key", Text),  # strict FIFO, one at a time: the gate of kind `order`, where the index can see it
+            flag("keyed"),  # holds rows in `keys`
+            Column("max_age", Float),  # seconds; with enqueued_at it gives expires_at, also after a manual retry
+            Column("created_at", Instant, nullable=False),
+            Column("enqueued_at", Instant, nullable=False),  # start of the current run: the age counts from here
+            Column("eligible_at", Instant, nullable=False),
+            Column("order_at", Instant, nullable=False),  # eligible_at, or the job's created_at for a job's tasks
+            Column("expires_at", Instant),
+            Column("claimed_at", Instant),
+            Column("started_at", Instant),
+            Column("cancelling_at", Instant),
+            Column("progress", Text),
+        ]
+
+    table(
+        "tasks",
+        *task_columns(),
+        Column("ready_at", Instant),  # NULL while not due, parked or not pending
+        Column("waiting_on", Text),  # the gate key a parked task waits for
+        CheckConstraint(_one_of("state", LIVE_STATES), name=f"{name}_tasks_state"),
+        CheckConstraint(
+            f"({_one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"
+        ),
+        CheckConstraint("ready_at IS NULL OR state = 'pending'", name=f"{name}_tasks_ready"),
+        CheckConstraint("lane IN (0, 1)", name=f"{name}_tasks_lane"),
+        index(
+            "tasks",
+            "ready",
+            "queue",
+            "pool",
+            "lane",
+            text("priority DESC"),
+            "order_at",
+            "id",
+            where="state = 'pending' AND ready_at IS NOT NULL",
+        ),
+        index(
+            "tasks", "due", "eligible_at", where="state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL"
+        ),
+        index("tasks", "waiting", "waiting_on", "order_at", "id", where="waiting_on IS NOT NULL"),
+        index("tasks", "order", "order_key", "created_at", "id", where="order_key IS NOT NULL"),
+        index("tasks", "worker", "worker", where="worker IS NOT NULL"),
+        index("tasks", "job", "job", where="job IS NOT NULL"),
+        index("tasks", "expires", "expires_at", where="expires_at IS NOT NULL AND state = 'pending'"),
+        fillfactor=70,
+    )
+    table(
+        "history",
+        *task_columns(),
+        Column("finished_at", Instant, nullable=False),
+        flag("dead_letter"),
+        Column("result", Text),
+        Column("result_ref", Text),
+        Column("result_expires_at", Instant),
+        flag("result_expired"),
+        Column("error_class", Text),
+        Column("error_message", Text),
+        CheckConstraint(_one_of("state", DONE_STATES), name=f"{name}_history_state"),
+        index("history", "finished", "finished_at", "id"),
+        index("history", "state", "state", "finished_at", "id"),
+        index("history", "queue", "queue", "finished_at", "id"),
+        index("history", "name", "name", "finished_at", "id"),
+        index("history", "job", "job", "id", where="job IS NOT NULL"),
+        index("history", "dead", "finished_at", "id", where="dead_letter"),
+        index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL"),
+    )
+    table(
+        "attempts",
+        Column("task", BigInteger, nullable=False),
+        Column("claim_no", Integer, nullable=False),
+        number("run_no", 1),
+        Column("attempt", Integer),
+        Column("state", Text, nullable=False),
+        flag("charged"),
+        Column("worker", Text),
+        Column("executor", Text),
+        Column("handle", Text),
+        Column("claimed_at", Instant),
+        Column("started_at", Instant),
+        Column("finished_at", Instant),
+        Column("error_class", Text),
+        Column("error_message", Text),
+        Column("traceback", Text),
+        Column("exit_code", Integer),
+        Column("recorded_by", Text),
+        Column("late_state", Text),
+        Column("late_at", Instant),
+        PrimaryKeyConstraint("task", "claim_no"),
+        CheckConstraint(_one_of("state", tuple(s.value for s in AttemptState)), name=f"{name}_attempts_state"),
+    )
+    table(
+        "keys",
+        Column("scope", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("task", BigInteger, nullable=False),
+        Column("ttl", Float),  # unique: none; idem: seconds it is kept from the enqueue on
+        Column("expires_at", Instant),
+        PrimaryKeyConstraint("scope", "key"),
+        index("keys", "task", "task"),
+        index("keys", "expires", "expires_at", where="expires_at IS NOT NULL"),
+    )
+    # One row per gate key: what concurrent admits and finishes lock, so that a parked task is never forgotten.
+    table(
+        "gates",
+        Column("key", Text, primary_key=True),
+        Column("tokens", Float),
+        Column("updated_at", Instant),
+        fillfactor=50,
+    )
+    table(
+        "slots",
+        Column("key", Text, nullable=False),
+        Column("slot", Integer, nullable=False),
+        Column("task", BigInteger, nullable=False),
+        Column("claim_no", Integer, nullable=False),
+        PrimaryKeyConstraint("key", "slot"),
+        index("slots", "task", "task"),
+    )
+    table(
+        "jobs",
+        Column("id", BigInteger, primary_key=True, autoincrement=False),
+        Column("name", Text, nullable=False),
+        Column("description", Text),
+        Column("state", Text, nullable=False, server_default=text("'pending'")),
+        Column("reason", Text),
+        number("run_no", 1),
+        Column("timeout", Float),
+        Column("created_at", Instant, nullable=False),
+        Column("started_at", Instant),
+        Column("completed_at", Instant),
+        Column("deadline_at", Instant),
+        Column("on_success", Text),  # canonical JSON of the NewTask that runs when the job ends
+        Column("on_failure", Text),
+        number("hooked_run"),  # the last run whose hook was enqueued
+        Column("metadata", Text, nullable=False, server_default=text("'{}'")),
+        CheckConstraint(_one_of("state", tuple(s.value for s in JobState)), name=f"{name}_jobs_state"),
+        index("jobs", "state", "state", "id"),
+        index("jobs", "name", "name"),
+        index("jobs", "created", "created_at"),
+        index("jobs", "deadline", "deadline_at", where="deadline_at IS NOT NULL AND state IN ('pending', 'running')"),
+    )
+    # Narrow and often updated: counters live off the wide job row.
+    table(
+        "job_counts",
+        Column("job", BigInteger, primary_key=True, autoincrement=False),
+        number("total"),
+        number("completed"),
+        number("failed"),
+        number("cancelled"),
+        Column("seq", BigInteger, nullable=False, server_default=text("0")),
+        fillfactor=50,
+    )
+    # Tasks added to a job inside a user's transaction, which must not lock the job's counters.
+    table(
+        "job_additions",
+        Column("id", BigInteger, primary_key=True, autoincrement=False),
+        Column("job", BigInteger, nullable=False),
+        Column("n", Integer, nullable=False),
+        index("job_additions", "job", "job"),
+    )
+    table(
+        "checkpoints",
+        Column("task", BigInteger, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("value", Text, nullable=False),
+        Column("claim_no", Integer, nullable=False),
+        Column("attempt", Integer, nullable=False),
+        Column("created_at", Instant, nullable=False),
+        PrimaryKeyConstraint("task", "name"),
+    )
+    table(
+        "queues",
+        Column("name", Text, primary_key=True),
+        flag("paused"),
+        Column("settings", Text, nullable=False, server_default=text("'{}'")),
+    )
+    table(
+        "workers",
+        Column("id", Text, primary_key=True),
+        Column("kind", Text, nullable=False),
+        Column("hostname", Text, nullable=False),
+        Column("pid", Integer, nullable=False),
+        Column("state", Text, nullable=False),
+        Column("beat", BigInteger, nullable=False, server_default=text("0")),
+        Column("lease", Float, nullable=False),
+        Column("queues", Text, nullable=False),
+        Column("version", Text, nullable=False),
+        Column("started_at", Instant, nullable=False),
+        Column("last_heartbeat", Instant, nullable=False),
+        Column("stopped_at", Instant),
+        Column("tasks_completed", BigInteger, nullable=False, server_default=text("0")),
+        Column("tasks_failed", BigInteger, nullable=False, server_default=text("0")),
+        CheckConstraint(_one_of("state", ("active", "idle", "stopping", "stopped")), name=f"{name}_workers_state"),
+        index("workers", "state", "state"),
+        index("workers", "hostname", "hostname"),
+        index("workers", "heartbeat", "last_heartbeat"),
+        fillfactor=50,
+    )
+    table(
+        "outcomes",
+        Column("worker", Text, nullable=False),
+        Column("queue", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("minute", Instant, nullable=False),
+        Column("outcome", Text, nullable=False),
+        Column("n", BigInteger, nullable=False),
+        PrimaryKeyConstraint("worker", "queue", "name", "minute", "outcome"),
+        index("outcomes", "minute", "minute"),
+    )
+    table(
+        "leaders",
+        Column("role", Text, primary_key=True),
+        Column("worker", Text, nullable=False),
+        Column("expires_at", Instant, nullable=False),
+    )
+    table(
+        "logs",
+        Column("task", BigInteger, nullable=False),
+        Column("claim_no", Integer, nullable=False),
+        Column("seq", Integer, nullable=False),
+        Column("at", Instant, nullable=False),
+        Column("stream", Text, nullable=False),
+        Column("line", Text, nullable=False),
+        PrimaryKeyConstraint("task", "claim_no", "seq"),
+    )
+    table("meta", Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+    # Ids of tasks, jobs and additions come from one place, before the insert: a repeat after a lost COMMIT is then
+    # `ON CONFLICT DO NOTHING`. SQLite counts in a row under its write lock, PostgreSQL hands out blocks of ID_BLOCK.
+    if sqlite:
+        table("ids", Column("name", Text, primary_key=True), Column("next", BigInteger, nullable=False))
+    else:
+        Sequence("ids", increment=ID_BLOCK, metadata=metadata, schema=name)
+    return metadata

@@ -7,6 +7,8 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 PYTHON_RUN := .venv/bin/python
 # More arguments for pytest: make test ARGS="-k retry"
 ARGS ?=
+# make test-all ONLY_SIZED=1 leaves out what make test has already run at its only size.
+ONLY_SIZED ?=
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -21,7 +23,7 @@ test: ## Run the tests (starts a private PostgreSQL), under ten minutes
 
 test-all: ## Run every test, with the crash tests at full size
 	@sh tools/install test
-	@HEADRACE_TEST_SIZE=full HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTHON_RUN) -m pytest $(ARGS)
+	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTHON_RUN) -m pytest $(ARGS)
 
 check: ## Lint, formatting, types and layers
 	@sh tools/install check

@@ -19,6 +19,7 @@ from typing import Literal, Self
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
+from psycopg import sql
 
 type StopMode = Literal["fast", "immediate"]
 
@@ -51,14 +52,14 @@ class PostgresServer:
         return psycopg.connect(self.url(database), autocommit=True)
 
     def create_database(self, name: str, template: str | None = None) -> str:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         with self.connect() as connection:
-            source = f' TEMPLATE "{template}"' if template else ""
-            connection.execute(f'CREATE DATABASE "{name}"{source}')  # pyright: ignore
+            connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template or "template1")))
         return self.url(name)
 
     def drop_database(self, name: str) -> None:
         with self.connect() as connection:
-            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')  # pyright: ignore
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def kill_backends(self, database: str | None = None) -> int:
         """Ends every other client connection (of one database, or of all); returns how many."""
@@ -176,13 +177,16 @@ class PrivatePostgres(PostgresServer):
         """The binaries, or a copy of their tree where the server's user cannot reach them (a wheel below /root)."""
         if self._owner is None or _reachable(binaries):
             return binaries
-        copy = self.directory / "postgresql"
-        shutil.copytree(binaries.parent, copy, symlinks=True)
-        for path in (copy, *copy.rglob("*")):
+        # A wheel keeps the shared libraries it was linked with beside its package, found from bin/ by a relative path,
+        # so the copy has the same depth: <site>/<package>/<tree>/bin and <site>/<package>.libs.
+        tree = binaries.parent
+        site = self.directory / "site"
+        copy = site / tree.parent.name / tree.name
+        shutil.copytree(tree, copy, symlinks=True)
+        for libraries in tree.parent.parent.glob("*pgserver*.libs"):
+            shutil.copytree(libraries, site / libraries.name)
+        for path in (site, *site.rglob("*")):
             os.chown(path, self._owner.pw_uid, self._owner.pw_gid, follow_symlinks=False)
-        # A wheel keeps the shared libraries it was linked with in a folder beside its package, found by relative path.
-        for libraries in binaries.parent.parent.parent.glob("*pgserver.libs"):
-            shutil.copytree(libraries, self.directory.parent / libraries.name, dirs_exist_ok=True)
         return copy / "bin"
 
 

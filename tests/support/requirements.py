@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sizes import ONLY_SIZED
+
 _PROPERTY = "requirement"
 RECORD = Path(".cache", "requirements.json")
 
@@ -27,7 +29,7 @@ class Recorder:
         ids = [str(value) for name, value in report.user_properties if name == _PROPERTY]
         if not ids:
             return
-        # Set-up, call and tear-down report in this order; a test has passed when its call did and tear-down did not fail.
+        # Set-up, call and tear-down report in this order: a failed tear-down takes back what the call has proved.
         if report.when == "call" or report.outcome != "passed":
             self.record(report.nodeid, ids, "xfailed" if hasattr(report, "wasxfail") else report.outcome)
 
@@ -53,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly:
         return
     whole = config.args_source is not pytest.Config.ArgsSource.ARGS or [Path(a).name for a in config.args] == ["tests"]
-    afresh = whole and not config.option.keyword and not config.option.markexpr
+    afresh = whole and not config.option.keyword and not config.option.markexpr and not ONLY_SIZED
     config.pluginmanager.register(Recorder(config.rootpath / RECORD, afresh=afresh), "requirement-recorder")
 
 

@@ -1,0 +1,35 @@
+"""Durations as users write them (`timedelta` or seconds), checked once at the edge."""
+
+import math
+from datetime import timedelta
+
+from headrace.core.errors import OptionError
+
+type Duration = timedelta | int | float
+
+# An instant this far ahead still fits every database's timestamp; anything longer is a mistake in units.
+_LONGEST = timedelta(days=36_525)
+
+
+def seconds(value: Duration, *, name: str) -> float:
+    """`value` in seconds; what is no length of time from zero to a hundred years is refused, naming the option."""
+    if isinstance(value, timedelta):
+        length = value.total_seconds()
+    elif isinstance(value, bool) or not isinstance(value, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"{name} must be a timedelta or a number of seconds, not {value!r}")
+    else:
+        # A huge int does not convert to float; it is refused below like any other overlong value.
+        length = float(value) if abs(value) < 2**1000 else math.copysign(math.inf, value)
+    if math.isnan(length):
+        raise OptionError(f"{name} must be a length of time, not NaN")
+    if length < 0:
+        raise OptionError(f"{name} must not be negative: {value!r}")
+    if length > _LONGEST.total_seconds():
+        raise OptionError(f"{name} must be at most a hundred years (is it given in milliseconds?): {value!r}")
+    return length
+
+
+def as_timedelta(value: Duration, *, name: str) -> timedelta:
+    """`value` as a `timedelta`, checked as by `seconds`."""
+    length = seconds(value, name=name)
+    return value if isinstance(value, timedelta) else timedelta(seconds=length)

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -157,13 +157,14 @@ class PrivatePostgres(PostgresServer):
         os.kill(self.pid, signal.SIGCONT)
 
     def _run(self, program: str, *arguments: str) -> None:
-        identity = {} if self._owner is None else _identity(self._owner)
+        owner = self._owner
         # A file, not a pipe: the server inherits it, so a pipe would never reach its end.
         with (self.directory / "commands.log").open("ab") as output:
             done = subprocess.run(
                 [str(self._binaries / program), *arguments],
                 cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, start_new_session=True, check=False, **identity,
+                env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, start_new_session=True, check=False,
+                user=owner and owner.pw_uid, group=owner and owner.pw_gid, extra_groups=owner and [],
             )  # fmt: skip
         if done.returncode:
             said = "".join(
@@ -191,7 +192,7 @@ class PrivatePostgres(PostgresServer):
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server() -> Generator[PostgresServer]:
     """The server HEADRACE_TEST_POSTGRES_URL names, or a private one."""
     if external := os.environ.get("HEADRACE_TEST_POSTGRES_URL"):
         yield PostgresServer(external)
@@ -238,10 +239,6 @@ def _unprivileged_owner() -> pwd.struct_passwd | None:
         with contextlib.suppress(KeyError):
             return pwd.getpwnam(name)
     raise PostgresMissing("running as root, and neither the user postgres nor nobody exists")
-
-
-def _identity(owner: pwd.struct_passwd) -> dict[str, object]:
-    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
 
 def _temporary_directory(owner: pwd.struct_passwd | None) -> Path:

@@ -262,8 +262,6 @@ class Inspection(Protocol):
 
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]: ...
 
-    async def list(self, criteria: TaskFilter) -> list[TaskRecord]: ...
-
     async def attempts(self, task: int) -> list[AttemptRecord]: ...
 
     async def counts(self) -> dict[str, int]:
@@ -279,6 +277,9 @@ class Inspection(Protocol):
     async def now(self) -> datetime:
         """The store's clock."""
         ...
+
+    # Last: below this line `list` in an annotation would mean the method.
+    async def list(self, criteria: TaskFilter) -> list[TaskRecord]: ...
 
 
 class Checkpoints(Protocol):

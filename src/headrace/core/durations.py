@@ -13,20 +13,17 @@ _LONGEST = timedelta(days=36_525)
 
 def seconds(value: Duration, *, name: str) -> float:
     """`value` in seconds; what is no length of time from zero to a hundred years is refused, naming the option."""
-    if isinstance(value, timedelta):
-        length = value.total_seconds()
-    elif isinstance(value, bool) or not isinstance(value, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+    length = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(length, bool) or not isinstance(length, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"{name} must be a timedelta or a number of seconds, not {value!r}")
-    else:
-        # A huge int does not convert to float; it is refused below like any other overlong value.
-        length = float(value) if abs(value) < 2**1000 else math.copysign(math.inf, value)
-    if math.isnan(length):
+    if isinstance(length, float) and math.isnan(length):
         raise OptionError(f"{name} must be a length of time, not NaN")
     if length < 0:
         raise OptionError(f"{name} must not be negative: {value!r}")
+    # Compared before it becomes a float: a huge integer has no float.
     if length > _LONGEST.total_seconds():
         raise OptionError(f"{name} must be at most a hundred years (is it given in milliseconds?): {value!r}")
-    return length
+    return float(length)
 
 
 def as_timedelta(value: Duration, *, name: str) -> timedelta:

@@ -94,6 +94,8 @@ class Retry:
         _check_choice(self.backoff, get_args(Backoff.__value__), name="backoff")
         _check_choice(self.lost, ("retry", "fail"), name="lost")
         _check_jitter(self.jitter)
+        if self.jitter != "full":
+            self._set("jitter", float(self.jitter))
         if self.classify is not None and self.classify != "http" and not callable(self.classify):
             raise OptionError(f"classify must be a function of the exception or 'http', not {self.classify!r}")
         for name in ("dead_letter", "timeouts"):
@@ -254,6 +256,8 @@ def _real_path(path: str) -> str:
 def _class_paths(classes: object, *, name: str) -> tuple[str, ...]:
     if isinstance(classes, type | str):
         classes = (classes,)
+    if not isinstance(classes, Sequence):
+        raise OptionError(f"{name} must be a tuple of exception classes or their names, not {classes!r}")
     return tuple(_one_class_path(entry, name=name) for entry in cast("Sequence[object]", classes))
 
 
@@ -276,6 +280,9 @@ def _normal_table(table: object) -> dict[str, tuple[float, ...]]:
     if not isinstance(table, Mapping):
         table = {DEFAULT_ERROR_TYPE: table} if table else {}
     entries = cast("Mapping[str, Sequence[Duration]]", table)
+    for name, delays in entries.items():
+        if isinstance(delays, str) or not isinstance(delays, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"table: {name!r} must have a list of delays, not {delays!r}")
     normal = {
         name: tuple(seconds(value, name=f"table[{name!r}]") for value in delays) for name, delays in entries.items()
     }

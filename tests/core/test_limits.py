@@ -168,6 +168,17 @@ def test_never_more_than_burst_plus_rate_times_time(rate: float, burst: int, ste
         assert total <= burst + (now - start) * rate + rate * 1e-5 + 1e-6
 
 
+def test_tokens_granted_a_microsecond_early_stay_owed() -> None:
+    """Each call comes 1 µs before its token. Forgiving that would grant 10,010 in ten seconds instead of 10,000."""
+    tokens, updated, total = 0.0, 0, 0
+    for microsecond in range(999, 10_000_000, 999):
+        now = microsecond / 1e6
+        granted, tokens, _ = take(tokens, updated / 1e6, now=now, rate_per_second=1000, burst=2, wanted=2)
+        updated = microsecond
+        total += granted
+    assert 9_990 <= total <= 10_000
+
+
 @given(rate=st.floats(0.01, 5000), burst=st.integers(1, 5), rounds=st.integers(1, 50))
 def test_after_the_stated_wait_a_token_is_there(rate: float, burst: int, rounds: int) -> None:
     now, tokens = 1_900_000_000.0, 0.0

@@ -60,18 +60,17 @@ _HARMLESS = frozenset({str, int, bool, type(None)})
 
 def _holds_unrepresentable_float(value: object) -> bool:
     """The quick form of the search, without paths: six times faster on rows with empty columns."""
-    items: list[Any] = [value]
+    items: list[object] = [value]
     for item in items:  # grows while it is read
-        kind: type[Any] = type(item)
-        if kind in _HARMLESS:
+        if type(item) in _HARMLESS:
             continue
-        if kind is float:
+        if isinstance(item, float):
             if not math.isfinite(item):
                 return True
         elif isinstance(item, dict):
-            items.extend(cast("dict[str, Any]", item).values())
+            items.extend(cast("dict[str, object]", item).values())
         elif isinstance(item, list | tuple):
-            items.extend(cast("list[Any]", item))
+            items.extend(cast("list[object]", item))
         elif isinstance(item, Enum):
             items.append(item.value)
     return False

@@ -13,9 +13,9 @@ HEADER = """# The state machine
 
 Generated from `headrace.core.states` by `python tools/states.py`; a test compares this page with the code.
 
-A task's life within one run. A state that leads to the end mark is terminal: nothing leaves it but a manual retry, which
-opens the next run. Failure belongs to the attempt; a task is failed only when no attempt will follow. «Scheduled» is
-`pending` with an eligible time in the future.
+A task's life within one run. A state that leads to the end mark is terminal: nothing leaves it but a manual retry,
+which opens the next run. Failure belongs to the attempt; a task is failed only when no attempt will follow.
+«Scheduled» is `pending` with an eligible time in the future.
 
 """
 

@@ -1,0 +1,63 @@
+"""What commands print: a table for people, JSON for programs."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+console = Console(highlight=False)
+
+
+def as_json(value: Any) -> str:
+    """One JSON text; ids are strings, because programs in other languages lose digits above 2^53."""
+    return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
+
+
+def plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: plain(_stringly(field.name, getattr(value, field.name))) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(_stringly(str(key), item)) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _stringly(name: str, value: Any) -> Any:
+    return str(value) if name in ("id", "task", "job") and isinstance(value, int) else value
+
+
+def print_json(value: Any) -> None:
+    print(as_json(value), flush=True)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    count = 0
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+        count += 1
+    console.print(table if count else f"[dim]{empty}[/]")
+
+
+def ago(instant: datetime | None) -> str:
+    """How long ago, in the largest unit that fits."""
+    if instant is None:
+        return ""
+    seconds = (datetime.now(UTC) - instant).total_seconds()
+    sign, seconds = ("in ", -seconds) if seconds < -0.5 else ("", max(seconds, 0.0))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= size:
+            return f"{sign}{seconds / size:.0f}{unit}{'' if sign else ' ago'}"
+    return f"{sign}{seconds:.0f}s{'' if sign else ' ago'}"

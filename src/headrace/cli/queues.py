@@ -1,0 +1,57 @@
+"""`headrace queues` and `headrace workers`: what waits, and who works."""
+
+import typer
+
+from headrace.cli.output import ago, console, print_json, print_table
+from headrace.cli.target import Database, Json, Namespace, with_store
+
+commands = typer.Typer(no_args_is_help=True, help="See what waits where; pause and resume.")
+workers = typer.Typer(no_args_is_help=True, help="See who works.")
+
+
+@commands.command("list")
+def list_queues(database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
+    """List queues with what waits in each."""
+    records = with_store(database, name, lambda store: store.queues())
+    if json:
+        print_json(records)
+        return
+    depths = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
+    print_table(
+        "",
+        ("queue", "paused", *depths),
+        ([r.name, "yes" if r.paused else "", *(r.depths.get(depth, 0) for depth in depths)] for r in records),
+        empty="no queues yet",
+    )
+
+
+@commands.command()
+def pause(queue: str, database: Database = None, name: Namespace = "headrace") -> None:
+    """Stop claims from a queue. What runs goes on."""
+    with_store(database, name, lambda store: store.pause(queue))
+    console.print(f"queue {queue} is paused; `headrace queues resume {queue}` lets it go on")
+
+
+@commands.command()
+def resume(queue: str, database: Database = None, name: Namespace = "headrace") -> None:
+    """Let claims from a queue go on."""
+    with_store(database, name, lambda store: store.resume(queue))
+    console.print(f"queue {queue} goes on")
+
+
+@workers.command("list")
+def list_workers(database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
+    """List workers with their state and heartbeat."""
+    records = with_store(database, name, lambda store: store.workers())
+    if json:
+        print_json(records)
+        return
+    print_table(
+        "",
+        ("worker", "kind", "state", "heartbeat", "completed", "failed", "queues"),
+        (
+            [r.id, r.kind, r.state, ago(r.last_heartbeat), r.tasks_completed, r.tasks_failed, ",".join(r.queues)]
+            for r in records
+        ),
+        empty="no workers yet",
+    )

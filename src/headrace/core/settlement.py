@@ -111,9 +111,7 @@ def settle(
     def retried(error: ErrorInfo, attempt: AttemptState, wait: float) -> Settlement:
         if execution.cancelling:
             return cancelled(Reason.USER, error.message, charged=True)
-        return write(
-            TaskState.PENDING, charged=True, delay=wait, lane=Lane.RETRY, attempt=attempt, error=error
-        )
+        return write(TaskState.PENDING, charged=True, delay=wait, lane=Lane.RETRY, attempt=attempt, error=error)
 
     charged_now = claim.attempt + 1
     match outcome:

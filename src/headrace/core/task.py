@@ -255,7 +255,8 @@ class TaskFilter:
 class QueueRecord:
     name: str
     paused: bool
-    depths: Mapping[str, int] = field(default_factory=dict[str, int])  # primary, retry, scheduled, waiting, claimed, running
+    # primary, retry, scheduled, waiting, claimed, running
+    depths: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 JSONValue = Any

@@ -5,7 +5,7 @@ Rules that hold for every verb:
 * A worker's write is fenced: it names the task, the claim number and the worker, and applies only while that very claim
   holds the task. What the fence refuses is recorded on the attempt as a late report and returned, never raised.
 * Instants are computed by the store's clock. Callers send durations.
-* A verb that returned is durable. A verb that raised `StoreUnavailable` may or may not have happened and is safe to repeat.
+* A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
 from collections.abc import AsyncIterator, Generator, Iterable, Sequence
@@ -106,7 +106,8 @@ class TaskVerbs(Protocol):
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         """Write all tasks in one transaction, with their keys and job counters, and wake workers of their queues.
 
-        Answers in order. Raises DuplicateTask (on_conflict="reject"), UniqueBusy, NotFound (job), WrongState (job over): then nothing was written.
+        Answers in order. Raises DuplicateTask (on_conflict="reject"), UniqueBusy, NotFound (job), WrongState (job
+        over): then nothing was written.
         Safe against a connection lost at COMMIT: ids are taken before, a repeat changes nothing.
         """
         ...
@@ -124,7 +125,7 @@ class TaskVerbs(Protocol):
         ...
 
     async def admit(self, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
-        """Pass gated tasks through their limits, rates and order keys; park those that find no room. One transaction."""
+        """Pass gated tasks through limits, rates and order keys; park those that find no room. One transaction."""
         ...
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
@@ -183,7 +184,7 @@ class Upkeep(Protocol):
         ...
 
     async def end_cancelling(self, *, grace: float, limit: int = 500) -> int:
-        """Cancel tasks that stayed `cancelling` for longer than `grace`; raises claim_no, so a late report is refused."""
+        """Cancel tasks that stay `cancelling` longer than `grace`; raises claim_no, so a late report is refused."""
         ...
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
@@ -209,11 +210,11 @@ class Liveness(Protocol):
     async def register(self, worker: WorkerRecord) -> None: ...
 
     async def heartbeat(self, workers: Sequence[str], *, states: dict[str, str] | None = None) -> set[str]:
-        """Raise the beat of each worker that is not stopped; the ids that are still alive. The others lost their lease."""
+        """Raise the beat of each worker that is not stopped; the ids still alive. The others lost their lease."""
         ...
 
     async def deregister(self, worker: str) -> int:
-        """Mark the worker stopped and give back uncharged whatever it still holds; the row stays. How many it gave back."""
+        """Mark the worker stopped and give back uncharged what it still holds (how many); the row stays."""
         ...
 
     async def workers(self, *, states: Sequence[str] = ()) -> list[WorkerRecord]: ...
@@ -238,14 +239,19 @@ class Jobs(Protocol):
 
     async def get_job(self, job: int) -> JobRecord | None: ...
 
-    async def list_jobs(self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None) -> list[JobRecord]: ...
+    async def list_jobs(
+        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
+    ) -> list[JobRecord]: ...
 
     async def cancel_job(self, job: int) -> JobRecord:
-        """Cancel what nobody holds, tell the rest to stop, mark the job cancelled. NotFound, or WrongState when it is over."""
+        """Cancel what nobody holds, tell the rest to stop, mark the job. NotFound; WrongState when it is over."""
         ...
 
     async def retry_failed(self, job: int) -> list[int]:
-        """Open a new run of the job with its failed and upstream-cancelled tasks pending again. WrongState unless it failed or was cancelled."""
+        """Open a new run of the job, its failed and cancelled tasks pending again.
+
+        WrongState unless it failed or was cancelled.
+        """
         ...
 
 
@@ -272,7 +278,9 @@ class Inspection(Protocol):
         """(ref, seq, stream, line); a line written twice is kept once."""
         ...
 
-    async def logs(self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000) -> list[LogLine]: ...
+    async def logs(
+        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
+    ) -> list[LogLine]: ...
 
     async def now(self) -> datetime:
         """The store's clock."""
@@ -314,9 +322,7 @@ class Wakeups(Protocol):
     async def wake(self, queues: Iterable[str]) -> None: ...
 
 
-class Store(
-    TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol
-):
+class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol):
     """Everything. `open` connects and checks the schema (an SQLite file without one gets it); nothing else connects."""
 
     url: str

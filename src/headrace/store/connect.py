@@ -15,7 +15,7 @@ def connect(url: str, options: StoreOptions | None = None) -> Store:
     options = options or StoreOptions()
     if not _NAME.fullmatch(options.name):
         raise SettingsError(
-            f"app name {options.name!r} cannot be a schema: use lower-case letters, digits and _, starting with a letter"
+            f"app name {options.name!r} cannot be a schema: use lower-case letters, digits and _, a letter first"
         )
     scheme = urlsplit(url).scheme.partition("+")[0] if "://" in url else ""
     match scheme:
@@ -39,7 +39,9 @@ def sqlite_path(url: str) -> str:
     """`sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` or `sqlite:///:memory:` as a path."""
     parts = urlsplit(url)
     if parts.netloc or parts.query:
-        raise SettingsError(f"SQLite URL {url!r} has a host or options; write sqlite:///file.db or sqlite:////folder/file.db")
+        raise SettingsError(
+            f"SQLite URL {url!r} has a host or options; write sqlite:///file.db or sqlite:////folder/file.db"
+        )
     path = unquote(parts.path).removeprefix("/")
     return path or ":memory:"
 

@@ -126,7 +126,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             number("version", 1),
             Column("options", Text, nullable=False),
             Column("gates", Text),  # canonical JSON of core.limits.Gate; NULL costs nothing
-            Column("order_key", Text),  # strict FIFO, one at a time: the gate of kind `order`, where the index can see it
+            Column("order_key", Text),  # the gate of kind `order`, where an index can see it
             flag("keyed"),  # holds rows in `keys`
             Column("max_age", Float),  # seconds; with enqueued_at it gives expires_at, also after a manual retry
             Column("created_at", Instant, nullable=False),
@@ -146,9 +146,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("ready_at", Instant),  # NULL while not due, parked or not pending
         Column("waiting_on", Text),  # the gate key a parked task waits for
         CheckConstraint(_one_of("state", LIVE_STATES), name=f"{name}_tasks_state"),
-        CheckConstraint(
-            f"({_one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"
-        ),
+        CheckConstraint(f"({_one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"),
         CheckConstraint("ready_at IS NULL OR state = 'pending'", name=f"{name}_tasks_ready"),
         CheckConstraint("lane IN (0, 1)", name=f"{name}_tasks_lane"),
         index(
@@ -162,9 +160,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             "id",
             where="state = 'pending' AND ready_at IS NOT NULL",
         ),
-        index(
-            "tasks", "due", "eligible_at", where="state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL"
-        ),
+        index("tasks", "due", "eligible_at", where="state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL"),
         index("tasks", "waiting", "waiting_on", "order_at", "id", where="waiting_on IS NOT NULL"),
         index("tasks", "order", "order_key", "created_at", "id", where="order_key IS NOT NULL"),
         index("tasks", "worker", "worker", where="worker IS NOT NULL"),

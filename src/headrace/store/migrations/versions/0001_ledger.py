@@ -374,7 +374,7 @@ def _create_functions(name: str) -> None:
         functions = import_module("headrace.store.postgres.functions")
     except ModuleNotFoundError:
         return
-    script: str = functions.load_functions(name)
+    script = "\n".join(functions.load_functions(name))
     # Bodies hold many statements, which only the driver's own `execute` takes at once.
     dbapi: Any = op.get_bind().connection.dbapi_connection
     dbapi.run_async(lambda asyncpg: asyncpg.execute(script))

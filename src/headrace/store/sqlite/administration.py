@@ -1,0 +1,94 @@
+"""The file and its schema: what `open` insists on, upgrades, and the proof of the ledger's invariants."""
+
+import re
+import sqlite3
+from importlib import resources
+from pathlib import Path
+
+from headrace._version import __version__
+from headrace.core.errors import SchemaError, StoreError
+from headrace.store.base import StoreOptions, Violation
+from headrace.store.queries import for_app
+from headrace.store.sqlite.connection import MEMORY, Database, Part
+from headrace.store.sqlite.mounts import NETWORK, file_system
+
+_HAS_SCHEMA = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+
+
+def check_location(path: str) -> None:
+    """Refuse a place where a database cannot be, before anything is made there."""
+    if path == MEMORY:
+        return
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise StoreError(f"the folder {folder} of the database {path} does not exist; make it first")
+    if Path(path).is_dir():
+        raise StoreError(f"{path} is a folder; name a file in it")
+    kind = file_system(folder.resolve())
+    if kind in NETWORK:
+        raise StoreError(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold and tasks would be lost; "
+            "put it on a local disk, or use PostgreSQL"
+        )
+
+
+def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:
+    """A new writing connection, under the lock between processes: the schema is made once, and never a newer one used."""
+    if path != MEMORY:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    if connection.execute(_HAS_SCHEMA, (f"{options.name}_meta",)).fetchone() is None:
+        if not options.migrate:
+            raise SchemaError(f"{path} has no schema of the app {options.name!r}; run: headrace db upgrade")
+        _upgrade(connection, options.name)
+    sql = for_app("SELECT key, value FROM headrace_meta WHERE key IN ('schema', 'min_code')", options.name)
+    meta: dict[str, str] = dict(connection.execute(sql).fetchall())
+    schema, min_code = meta.get("schema"), meta.get("min_code", "0")
+    if schema is not None and schema not in known_revisions():
+        raise SchemaError(f"{path} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace")
+    if _version(min_code) > _version(__version__):
+        raise SchemaError(f"{path} needs headrace {min_code} or newer; this is {__version__}")
+
+
+def known_revisions() -> set[str]:
+    """From the names of the migrations' files: importing Alembic would cost every process a quarter of a second."""
+    files = resources.files("headrace.store.migrations").joinpath("versions").iterdir()
+    return {file.name.partition("_")[0] for file in files if file.name.endswith(".py")}
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+
+
+def _upgrade(connection: sqlite3.Connection, name: str, revision: str = "head") -> None:
+    from headrace.store import migrations
+
+    migrations.upgrade(connection, name=name, revision=revision)
+
+
+class Administering(Part):
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def upgrade(self, *, revision: str = "head") -> None:
+        name = self.database.options.name
+        await self.database.alone(lambda transaction: _upgrade(transaction.connection, name, revision))
+
+    async def downgrade(self, revision: str) -> None:
+        from headrace.store import migrations
+
+        name = self.database.options.name
+        await self.database.alone(
+            lambda transaction: migrations.downgrade(transaction.connection, revision, name=name)
+        )
+
+    async def schema_revision(self) -> str | None:
+        from headrace.store import migrations
+
+        name = self.database.options.name
+        return await self.database.alone(lambda transaction: migrations.current(transaction.connection, name=name))
+
+    async def check(self) -> list[Violation]:
+        from headrace.store.checker import check_sqlite
+
+        return await self.database.read(lambda transaction: check_sqlite(transaction.connection, self.database.options.name))

@@ -1,0 +1,77 @@
+"""Claim, start, progress: how tasks come into a worker's hands."""
+
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from headrace.core.task import ClaimedTask, Ref, Want
+from headrace.store.base import Started
+from headrace.store.sqlite.connection import Part, Row, Transaction
+
+_PROMOTED_AT_ONCE = 500
+
+
+def refs_json(refs: Iterable[Ref]) -> str:
+    return orjson.dumps([[ref.id, ref.claim_no] for ref in refs]).decode()
+
+
+def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
+    """Make due tasks ready; how many."""
+    queues = transaction.rows("promote_due", {"now": transaction.now, "limit": limit})
+    transaction.wakes.update(queue for (queue,) in queues)
+    return len(queues)
+
+
+def claimed_task(row: Row) -> ClaimedTask:
+    return ClaimedTask(*row[:17], bool(row[17]), bool(row[18]), *row[19:])
+
+
+def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
+    promote(transaction)
+    paused = {name for (name,) in transaction.rows("paused_queues")}
+    claims: list[ClaimedTask] = []
+    for want in wants:
+        if want.n <= 0 or want.queue in paused:
+            continue
+        parameters = {
+            **{"worker": worker, "now": transaction.now, "queue": want.queue, "pool": want.pool},
+            **{"lane": int(want.lane), "n": want.n},
+        }
+        claims.extend(claimed_task(row) for row in transaction.rows("claim", parameters))
+    if jobs := {task.job for task in claims if task.job is not None}:
+        transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
+    # RETURNING gives the rows in the order of the update, which is not the order of the index.
+    claims.sort(key=lambda task: (task.lane, -task.priority, task.order_at, task.id))
+    return claims
+
+
+def start(transaction: Transaction, worker: str, refs: Sequence[Ref], executor: str | None) -> dict[Ref, Started]:
+    answers = dict.fromkeys(refs, Started.REFUSED)
+    for id, claim_no, state, _, _, run_no, claimed_at, _ in transaction.rows(
+        "fenced", {"refs": refs_json(refs), "worker": worker}
+    ):
+        ref = Ref(id, claim_no)
+        if state == "cancelling":
+            answers[ref] = Started.CANCELLING
+            continue
+        answers[ref] = Started.STARTED
+        fence = {"task": id, "claim_no": claim_no, "worker": worker, "now": transaction.now}
+        transaction.run("start", fence)
+        transaction.run("open_attempt", {**fence, "run_no": run_no, "executor": executor, "claimed_at": claimed_at})
+    return answers
+
+
+class Claiming(Part):
+    async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
+        return await self.database.write(lambda transaction: claim(transaction, worker, wants))
+
+    async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
+        return await self.database.write(lambda transaction: start(transaction, worker, refs, executor))
+
+    async def record_handle(self, worker: str, ref: Ref, handle: str) -> bool:
+        parameters = {"task": ref.id, "claim_no": ref.claim_no, "worker": worker, "handle": handle}
+        return await self.database.write(lambda transaction: transaction.run("record_handle", parameters)) == 1
+
+    async def progress(self, worker: str, values: Sequence[tuple[Ref, str]]) -> None:
+        rows = [{"task": ref.id, "claim_no": ref.claim_no, "worker": worker, "value": value} for ref, value in values]
+        await self.database.write(lambda transaction: transaction.run_many("record_progress", rows))

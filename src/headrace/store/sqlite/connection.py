@@ -1,0 +1,364 @@
+"""One writing connection on its own thread, one reading connection on another.
+
+Writes that wait at the same moment share a transaction (each in a savepoint) and so a sync of the disk. Nothing here
+blocks an event loop, and the lock between processes is never held across an await.
+"""
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from headrace.core.clock import Clock, SystemClock
+from headrace.core.errors import StoreError, StoreUnavailable
+from headrace.store.base import StoreOptions
+from headrace.store.queries import load_queries
+from headrace.store.schema import to_micros
+from headrace.store.sqlite.failures import translated
+from headrace.store.sqlite.locking import Turns
+
+MEMORY = ":memory:"
+
+type Row = tuple[Any, ...]
+type Parameters = Sequence[Any] | Mapping[str, Any]
+
+# A transaction that others wait for should be over in 20 ms; the commit itself needs some of that.
+_SHARED_SECONDS = 0.012
+_LOCKED_SECONDS = 30.0
+
+# Connections of the parent process. Closing them in a forked child could remove the write-ahead log under the parent.
+_ABANDONED: list[Any] = []
+
+
+class Transaction:
+    """What a verb sees of its transaction: named queries, one instant, and whom to wake after the commit."""
+
+    __slots__ = ("cancels", "connection", "now", "queries", "wakes")
+
+    def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str], now: int) -> None:
+        self.connection = connection
+        self.queries = queries
+        self.now = now
+        self.wakes: set[str] = set()
+        self.cancels = False
+
+    def rows(self, query: str, parameters: Parameters = ()) -> list[Row]:
+        return self.connection.execute(self.queries[query], parameters).fetchall()
+
+    def row(self, query: str, parameters: Parameters = ()) -> Row | None:
+        rows = self.connection.execute(self.queries[query], parameters).fetchall()
+        return rows[0] if rows else None
+
+    def run(self, query: str, parameters: Parameters = ()) -> int:
+        """How many rows it changed."""
+        return self.connection.execute(self.queries[query], parameters).rowcount
+
+    def run_many(self, query: str, parameters: Sequence[Parameters]) -> None:
+        if parameters:
+            self.connection.executemany(self.queries[query], parameters)
+
+
+type Work[T] = Callable[[Transaction], T]
+
+
+class _Job:
+    __slots__ = ("expired", "future", "transaction", "value", "work")
+
+    def __init__(self, work: Work[Any]) -> None:
+        self.work = work
+        self.future: Future[Any] = Future()
+        self.expired = False
+        self.value: Any = None
+        self.transaction: Transaction | None = None
+
+    def expire(self) -> None:
+        """Give up waiting; once it runs, its own answer comes."""
+        self.expired = self.future.cancel()
+
+
+class _Thread:
+    """A thread with its connection and a queue of jobs."""
+
+    def __init__(self, database: "Database", *, writes: bool) -> None:
+        self._database = database
+        self._writes = writes
+        self._jobs: deque[_Job] = deque()
+        self._urgent: deque[_Job] = deque()
+        self._alone: deque[_Job] = deque()
+        self._ready = threading.Condition(threading.Lock())
+        self._closing = False
+        self._turns = Turns(database.path) if writes and not database.in_memory else None
+        self.connection: sqlite3.Connection | None = None
+        name = f"headrace-sqlite-{'writer' if writes else 'reader'}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False) -> _Job:
+        """`alone`: under the lock between processes, but with a transaction of its own making."""
+        job = _Job(work)
+        with self._ready:
+            if self._closing:
+                raise StoreError(f"the store of {self._database.path} is closed")
+            (self._alone if alone else self._urgent if urgent else self._jobs).append(job)
+            self._ready.notify()
+        return job
+
+    def close(self) -> None:
+        """Finish what was submitted, then close the connection."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._wait():
+                try:
+                    self._serve()
+                except Exception as error:
+                    self._fail_waiting(error)
+        finally:
+            if self.connection is not None:
+                self.connection.close()
+            if self._turns is not None:
+                self._turns.close()
+
+    def _wait(self) -> bool:
+        with self._ready:
+            while not self._jobs and not self._urgent and not self._alone:
+                if self._closing:
+                    return False
+                self._ready.wait()
+        return True
+
+    def _next(self, *, only_urgent: bool = False) -> _Job | None:
+        with self._ready:
+            while self._urgent or (self._jobs and not only_urgent):
+                job = self._urgent.popleft() if self._urgent else self._jobs.popleft()
+                if job.future.set_running_or_notify_cancel():
+                    return job
+        return None
+
+    def _next_alone(self) -> _Job | None:
+        with self._ready:
+            job = self._alone.popleft() if self._alone else None
+        return job if job is not None and job.future.set_running_or_notify_cancel() else None
+
+    def _fail_waiting(self, error: Exception) -> None:
+        error = translated(error, self._database.path)
+        while (job := self._next() or self._next_alone()) is not None:
+            job.future.set_exception(error)
+
+    def _serve(self) -> None:
+        if self.connection is None:
+            with self._held(urgent=False):
+                self.connection = self._database.connect(writes=self._writes)
+        if not self._writes:
+            self._read(self.connection)
+            return
+        if (job := self._next_alone()) is not None:
+            with self._held(urgent=False):
+                self._run_alone(self.connection, job)
+            return
+        urgent = bool(self._urgent)
+        with self._held(urgent=urgent):
+            done, error = self._write_together(self.connection, only_urgent=urgent)
+        for job in done:
+            if error is not None:
+                job.future.set_exception(translated(error, self._database.path))
+        if error is not None:
+            return
+        wakes: set[str] = set()
+        for job in done:
+            if job.transaction is not None:
+                wakes |= job.transaction.wakes
+                if job.transaction.cancels:
+                    wakes.add("cancel")
+            job.future.set_result(job.value)
+        if wakes:
+            self._database.committed(wakes)
+
+    def _held(self, *, urgent: bool) -> AbstractContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.taken(urgent=urgent)
+
+    def _write_together(
+        self, connection: sqlite3.Connection, *, only_urgent: bool
+    ) -> tuple[list[_Job], Exception | None]:
+        """Run waiting jobs in one transaction: those it carried, and the error that undid them all."""
+        done: list[_Job] = []
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            until = time.monotonic() + _SHARED_SECONDS
+            while time.monotonic() < until and (job := self._next(only_urgent=only_urgent)) is not None:
+                if self._write_one(connection, job):
+                    done.append(job)
+                elif not connection.in_transaction:
+                    # SQLite undid everything by itself (a full disk): the others did not happen either.
+                    exception = job.future.exception()
+                    return done, exception if isinstance(exception, Exception) else None
+            connection.execute("COMMIT")
+        except Exception as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            return done, error
+        return done, None
+
+    def _write_one(self, connection: sqlite3.Connection, job: _Job) -> bool:
+        try:
+            connection.execute("SAVEPOINT job")
+            job.transaction = self._database.transaction(connection)
+            job.value = job.work(job.transaction)
+            connection.execute("RELEASE job")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+                connection.execute("RELEASE job")
+            job.future.set_exception(translated(error, self._database.path))
+            return False
+        return True
+
+    def _run_alone(self, connection: sqlite3.Connection, job: _Job) -> None:
+        try:
+            value = job.work(self._database.transaction(connection))
+        except BaseException as error:
+            job.future.set_exception(translated(error, self._database.path))
+        else:
+            job.future.set_result(value)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _read(self, connection: sqlite3.Connection) -> None:
+        job = self._next()
+        if job is None:
+            return
+        try:
+            # One snapshot: a task that moves between two tables is seen in one of them.
+            connection.execute("BEGIN")
+            try:
+                value = job.work(self._database.transaction(connection))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except BaseException as error:
+            job.future.set_exception(translated(error, self._database.path))
+        else:
+            job.future.set_result(value)
+
+
+class Database:
+    """An SQLite file (or `:memory:`) as two threads. Survives a fork: the child opens its own connections."""
+
+    def __init__(self, path: str, options: StoreOptions) -> None:
+        self.in_memory = path == MEMORY
+        self.path = path if self.in_memory else os.path.abspath(path)
+        self.options = options
+        self.clock: Clock = options.extra.get("clock") or SystemClock()
+        self.queries = load_queries("headrace.store.sqlite.sql", options.name)
+        # Set by the store: what a new writing connection needs, and what follows a commit.
+        self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
+        self.committed: Callable[[set[str]], None] = lambda _: None
+        self._locked_seconds = float(options.extra.get("lock_timeout", _LOCKED_SECONDS))
+        self._lock = threading.Lock()
+        self._threads: tuple[_Thread, _Thread] | None = None
+        self._pid = -1
+        self._open = False
+
+    def now(self) -> int:
+        """The store's clock in microseconds."""
+        return to_micros(self.clock.now())
+
+    def transaction(self, connection: sqlite3.Connection) -> Transaction:
+        return Transaction(connection, self.queries, self.now())
+
+    def connect(self, *, writes: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._locked_seconds, isolation_level=None, cached_statements=512
+        )
+        synchronous = self.options.synchronous
+        if synchronous.upper() not in ("OFF", "NORMAL", "FULL", "EXTRA"):
+            connection.close()
+            raise StoreError(f"synchronous must be OFF, NORMAL, FULL or EXTRA, not {synchronous!r}")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        try:
+            if writes:
+                self.prepare(connection)
+            else:
+                connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def open(self) -> None:
+        """Connect, and find or make the schema."""
+        self._open = True
+        try:
+            await self.alone(lambda _: None)
+        except BaseException:
+            await self.close()
+            raise
+
+    def _running(self) -> tuple[_Thread, _Thread]:
+        if not self._open:
+            raise StoreError(f"the store of {self.path} is not open: await store.open() first")
+        if self._pid != os.getpid():
+            # Threads do not survive a fork, and neither may what they held. The lock is new for the same reason.
+            self._lock = threading.Lock()
+            if self._threads is not None:
+                _ABANDONED.extend(self._threads)
+            self._threads = None
+            self._pid = os.getpid()
+        with self._lock:
+            if self._threads is None:
+                writer = _Thread(self, writes=True)
+                self._threads = (writer, writer if self.in_memory else _Thread(self, writes=False))
+            return self._threads
+
+    async def write[T](self, work: Work[T], *, urgent: bool = False) -> T:
+        """Run `work` in a transaction that is committed and synced when this returns."""
+        return await self._answer(self._running()[0].submit(work, urgent=urgent))
+
+    async def alone[T](self, work: Work[T]) -> T:
+        """Run `work` on the writing connection outside a transaction: it makes its own."""
+        return await self._answer(self._running()[0].submit(work, alone=True))
+
+    async def _answer(self, job: _Job) -> Any:
+        giving_up = asyncio.get_running_loop().call_later(self._locked_seconds, job.expire)
+        try:
+            return await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            if job.expired:
+                raise StoreUnavailable(
+                    f"{self.path} has been locked by another process for {self._locked_seconds:g} s; nothing was "
+                    "written. Look for a transaction left open on the file, or a stopped process"
+                ) from None
+            raise
+        finally:
+            giving_up.cancel()
+
+    async def read[T](self, work: Work[T]) -> T:
+        """Run `work` on a snapshot."""
+        return await asyncio.wrap_future(self._running()[1].submit(work).future)
+
+    async def close(self) -> None:
+        threads, self._threads, self._open = self._threads, None, False
+        if threads is not None and self._pid == os.getpid():
+            for thread in dict.fromkeys(threads):
+                await asyncio.to_thread(thread.close)
+
+
+class Part:
+    """What every module of the store builds on."""
+
+    database: Database
+
+

@@ -1,0 +1,222 @@
+"""Enqueue: a conversation of statements that runs on our connection and inside a user's transaction alike."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from headrace.core.errors import DuplicateTask, EnqueueError, NotFound, WrongState
+from headrace.core.limits import gates_to_json
+from headrace.core.states import JOB_TERMINAL, JobState, TaskState
+from headrace.core.task import Enqueued, Key, NewTask
+from headrace.store.base import Program, Statement
+from headrace.store.schema import to_micros
+from headrace.store.sqlite.connection import Part, Transaction
+
+type _Place = tuple[str, str]  # scope, key
+
+_PENDING = TaskState.PENDING.value
+_WAITING = (TaskState.PENDING_APPROVAL, TaskState.BLOCKED, TaskState.PENDING)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Holder:
+    """The task that holds a key: in the ledger, or new in this very call."""
+
+    task: int
+    state: str | None  # None: it ended, and only its key is kept
+    created_at: int
+    job: int | None = None
+    order_at: int = 0
+    index: int | None = None  # its place among the new rows of this call
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What one call comes to, before anything is written."""
+
+    answers: list[Enqueued] = field(default_factory=list[Enqueued])
+    rows: list[list[Any]] = field(default_factory=list[list[Any]])
+    keys: dict[_Place, list[Any]] = field(default_factory=dict[_Place, list[Any]])
+    replacements: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+
+
+def seconds_to_micros(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def enqueue_program(
+    queries: Mapping[str, str], tasks: Sequence[NewTask], *, now: int, own: bool
+) -> Program[list[Enqueued]]:
+    """`own` says that we hold the transaction: job counters are then raised at once."""
+    if not tasks:
+        return []
+    jobs = yield from _jobs(queries, tasks)
+    wanted = sorted({(key.scope, key.key) for task in tasks for key in task.keys})
+    additions = 0 if own else len(jobs)
+    answer = yield Statement(queries["take_ids"], (len(tasks) + additions,))
+    first = int(answer[0][0]) - len(tasks) - additions
+    holders: dict[_Place, _Holder] = {}
+    if wanted:
+        found = yield Statement(queries["key_holders"], (_json(wanted),))
+        for scope, key, task, expires_at, state, created_at, job, order_at in found:
+            if expires_at is None or expires_at > now:
+                holders[scope, key] = _Holder(
+                    task=task, state=state, created_at=created_at or now, job=job, order_at=order_at or now
+                )
+    plan = _planned(tasks, first=first, now=now, holders=holders, jobs=jobs)
+    if plan.rows:
+        yield Statement(queries["insert_tasks"], (_json(plan.rows),))
+    for replacement in plan.replacements:
+        yield Statement(queries["replace_task"], replacement)
+    if plan.keys:
+        yield Statement(queries["take_keys"], (_json([plan.keys[place] for place in sorted(plan.keys)]),))
+    for place, job in enumerate(sorted(jobs)):
+        n = sum(row[8] == job for row in plan.rows)
+        if n and own:
+            yield Statement(queries["count_added"], (n, job))
+        elif n:
+            yield Statement(queries["add_later"], (first + len(tasks) + place, job, n))
+    return plan.answers
+
+
+def _json(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError) as error:
+        raise EnqueueError(f"a task holds text that cannot be stored: {error}; nothing was written") from error
+
+
+def _jobs(queries: Mapping[str, str], tasks: Sequence[NewTask]) -> Program[dict[int, int]]:
+    """The creation instants of the jobs these tasks join."""
+    wanted = sorted({task.job for task in tasks if task.job is not None})
+    if not wanted:
+        return {}
+    rows = yield Statement(queries["jobs_to_join"], (_json(wanted),))
+    found = {job: (state, created_at) for job, state, created_at in rows}
+    for job in wanted:
+        if job not in found:
+            raise NotFound(f"job {job} does not exist; no task was enqueued")
+        if JobState(found[job][0]) in JOB_TERMINAL:
+            raise WrongState(f"job {job} is {found[job][0]} and takes no more tasks; nothing was enqueued")
+    return {job: created_at for job, (_, created_at) in found.items()}
+
+
+def _planned(
+    tasks: Sequence[NewTask], *, first: int, now: int, holders: dict[_Place, _Holder], jobs: Mapping[int, int]
+) -> _Plan:
+    plan = _Plan()
+    for offset, task in enumerate(tasks):
+        conflict = _conflict(task, holders) if task.keys else None
+        if conflict is None:
+            _plan_new(plan, task, first + offset, now, holders, jobs)
+            continue
+        key, holder = conflict
+        if key.on_conflict == "replace" and holder.index is not None:
+            # Twice in one call: the later one counts, under the id of the first.
+            plan.rows[holder.index] = _row(task, holder.task, now, jobs, no_later_than=_latest(task, holder))
+        elif key.on_conflict == "replace" and holder.state == _PENDING:
+            plan.replacements.append(_replacement(task, holder, now))
+            _take_keys(plan, task, holder, now, holders)
+        elif key.on_conflict == "replace" and holder.state is not None and holder.state not in _WAITING:
+            # Its run has begun and may have read the world already: the event must not be lost.
+            _plan_new(plan, task, first + offset, now, holders, jobs)
+            continue
+        elif key.on_conflict == "reject" and holder.index is None:
+            raise DuplicateTask(key.key, holder.task)
+        plan.answers.append(Enqueued(holder.task, created=False))
+    return plan
+
+
+def _conflict(task: NewTask, holders: Mapping[_Place, _Holder]) -> tuple[Key, _Holder] | None:
+    for key in sorted(task.keys, key=lambda key: (key.scope, key.key)):
+        if (holder := holders.get((key.scope, key.key))) is not None:
+            return key, holder
+    return None
+
+
+def _plan_new(
+    plan: _Plan, task: NewTask, id: int, now: int, holders: dict[_Place, _Holder], jobs: Mapping[int, int]
+) -> None:
+    holder = _Holder(task=id, state=_PENDING, created_at=now, index=len(plan.rows))
+    plan.rows.append(_row(task, id, now, jobs))
+    plan.answers.append(Enqueued(id, created=True))
+    for key in task.keys:
+        holders.pop((key.scope, key.key), None)
+    _take_keys(plan, task, holder, now, holders)
+
+
+def _take_keys(plan: _Plan, task: NewTask, holder: _Holder, now: int, holders: dict[_Place, _Holder]) -> None:
+    for key in task.keys:
+        place = (key.scope, key.key)
+        if place in holders:
+            continue
+        expires_at = now + seconds_to_micros(key.ttl) if key.scope == "idem" and key.ttl is not None else None
+        plan.keys[place] = [key.scope, key.key, holder.task, key.ttl, expires_at]
+        holders[place] = holder
+
+
+def _latest(task: NewTask, holder: _Holder) -> int | None:
+    return None if task.max_wait is None else holder.created_at + seconds_to_micros(task.max_wait)
+
+
+def _eligible_at(task: NewTask, now: int, no_later_than: int | None = None) -> int:
+    eligible = to_micros(task.run_at) if task.run_at is not None else now + seconds_to_micros(task.delay)
+    if no_later_than is not None:
+        eligible = min(eligible, no_later_than)
+    return max(eligible, now)
+
+
+def _replacement(task: NewTask, holder: _Holder, now: int) -> tuple[Any, ...]:
+    eligible = _eligible_at(task, now, _latest(task, holder))
+    order_at = eligible if holder.job is None else holder.order_at
+    ready_at = now if eligible <= now else None
+    return (
+        *(task.arguments, task.codec, task.version, task.options, task.priority),
+        *(eligible, order_at, ready_at, holder.task),
+    )
+
+
+def _row(
+    task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None
+) -> list[Any]:
+    """In the order of `insert_tasks`."""
+    eligible = _eligible_at(task, now, no_later_than)
+    order_at = eligible if task.job is None else jobs[task.job]
+    ready_at = now if eligible <= now and not task.approval else None
+    expires_at = None if task.max_age is None else now + seconds_to_micros(task.max_age)
+    gates, order_key = None, None
+    if task.gates:
+        gates = gates_to_json(task.gates)
+        order_key = next((gate.key for gate in task.gates if gate.kind == "order"), None)
+    return [
+        *(id, task.name, task.kind, task.queue, task.pool, task.priority),
+        TaskState.PENDING_APPROVAL.value if task.approval else _PENDING,
+        *(task.max_attempts, task.job, task.critical, task.arguments, task.codec, task.version, task.options),
+        *(gates, order_key, bool(task.keys), task.max_age, now, now, eligible, order_at, expires_at, ready_at),
+    ]
+
+
+def enqueue(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
+    """Drive the program on our own connection, and wake the workers of the queues."""
+    program = enqueue_program(transaction.queries, tasks, now=transaction.now, own=True)
+    rows: list[Any] = []
+    try:
+        statement = next(program)
+        while True:
+            rows = transaction.connection.execute(statement.sql, statement.parameters).fetchall()
+            statement = program.send(rows)
+    except StopIteration as end:
+        answers: list[Enqueued] = end.value
+    transaction.wakes |= {task.queue for task in tasks if task.delay <= 0}
+    return answers
+
+
+class Enqueueing(Part):
+    async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        tasks = tuple(tasks)
+        return await self.database.write(lambda transaction: enqueue(transaction, tasks))
+
+    def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
+        return enqueue_program(self.database.queries, tuple(tasks), now=self.database.now(), own=False)

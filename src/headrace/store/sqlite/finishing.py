@@ -1,0 +1,247 @@
+"""Finish: a batch of settlements in one transaction, each fenced by its claim."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headrace.core.settlement import Settlement
+from headrace.core.states import Reason, TaskState
+from headrace.core.task import ErrorInfo, Ref, Want
+from headrace.store.base import FinishReport
+from headrace.store.sqlite.admission import release_gates
+from headrace.store.sqlite.claiming import claim, refs_json
+from headrace.store.sqlite.connection import Part, Row, Transaction
+from headrace.store.sqlite.ending import Ending, LiveRow, end
+from headrace.store.sqlite.enqueueing import seconds_to_micros
+from headrace.store.sqlite.job_counting import count
+
+
+def finish(
+    transaction: Transaction, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want] = ()
+) -> FinishReport:
+    rows = _held_rows(transaction, worker, settlements)
+    accepted: dict[Ref, Settlement] = {}
+    others: list[Settlement] = []
+    for settlement in settlements:
+        ref = Ref(settlement.task, settlement.claim_no)
+        if ref in rows and ref not in accepted:
+            accepted[ref] = storable(settlement)
+        else:
+            others.append(settlement)
+    apply(transaction, worker, [(rows[ref], settlement) for ref, settlement in accepted.items()])
+    repeated, refused = _judge(transaction, worker, others)
+    claimed = tuple(claim(transaction, worker, wants)) if wants else ()
+    return FinishReport(
+        accepted=frozenset(accepted),
+        repeated=frozenset(repeated),
+        refused=frozenset(refused - accepted.keys()),
+        claimed=claimed,
+    )
+
+
+def _held_rows(transaction: Transaction, worker: str, settlements: Sequence[Settlement]) -> dict[Ref, LiveRow]:
+    refs = refs_json(Ref(settlement.task, settlement.claim_no) for settlement in settlements)
+    rows = (LiveRow(*row) for row in transaction.rows("held_rows", {"refs": refs, "worker": worker}))
+    return {Ref(row.id, row.claim_no): row for row in rows}
+
+
+def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, Settlement]]) -> None:
+    """Write settlements whose fence holds: attempts, rows, and everything that hangs on them."""
+    attempts: list[Mapping[str, Any]] = []
+    endings: list[Ending] = []
+    requeues: list[tuple[LiveRow, dict[str, Any]]] = []
+    for row, settlement in pairs:
+        started_at = _started_at(row, settlement, transaction.now)
+        if settlement.attempt is not None or row.state == TaskState.RUNNING:
+            attempts.append(_attempt(row, settlement, worker, started_at, transaction.now))
+        ending = _ending(row, settlement, started_at, transaction.now)
+        if ending is None:
+            requeues.append((row, _requeue(row, settlement, transaction.now)))
+        else:
+            endings.append(ending)
+    transaction.run_many("close_attempt", attempts)
+    transaction.run_many("requeue", [parameters for _, parameters in requeues])
+    transaction.wakes.update(row.queue for row, parameters in requeues if parameters["ready_at"] is not None)
+    if gated := [(row.id, row.gates) for row, _ in requeues if row.gates is not None]:
+        release_gates(transaction, gated)
+    count(transaction, end(transaction, endings))
+    completed = sum(ending.state == TaskState.COMPLETED for ending in endings)
+    failed = sum(ending.state == TaskState.FAILED for ending in endings)
+    if completed or failed:
+        transaction.run("count_worker", {"worker": worker, "completed": completed, "failed": failed})
+
+
+def _started_at(row: LiveRow, settlement: Settlement, now: int) -> int | None:
+    if row.started_at is not None or settlement.ran_for is None:
+        return row.started_at
+    return now - seconds_to_micros(settlement.ran_for)
+
+
+def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: int) -> Ending | None:
+    """How the row ends; None when it is to be tried again."""
+    error = settlement.error
+    common: dict[str, Any] = {
+        "row": row,
+        "attempt": row.attempt + settlement.charged,
+        "losses": row.losses + settlement.suspect,
+        "started_at": started_at,
+        "error_class": error.error_class if error else None,
+        "error_message": error.message if error else None,
+    }
+    if settlement.terminal:
+        reason = settlement.reason
+        if settlement.state == TaskState.CANCELLED and row.state == TaskState.CANCELLING:
+            # Whoever asked knows why; the worker only knows that it was told.
+            reason = row.reason or reason
+        expires = settlement.result_ttl is not None and (settlement.result or settlement.result_ref)
+        return Ending(
+            **common,
+            state=settlement.state,
+            reason=reason,
+            dead_letter=settlement.dead_letter,
+            result=settlement.result,
+            result_ref=settlement.result_ref,
+            result_expires_at=now + seconds_to_micros(settlement.result_ttl or 0.0) if expires else None,
+        )
+    if row.state == TaskState.CANCELLING:
+        return Ending(**common, state=TaskState.CANCELLED, reason=row.reason or Reason.USER)
+    if row.expires_at is not None and now + seconds_to_micros(settlement.delay) > row.expires_at:
+        common["error_class"] = common["error_class"] or "headrace.Expired"
+        common["error_message"] = common["error_message"] or "its max age passes before it could run again"
+        return Ending(**common, state=TaskState.FAILED, reason=Reason.EXPIRED)
+    return None
+
+
+def _requeue(row: LiveRow, settlement: Settlement, now: int) -> dict[str, Any]:
+    eligible_at, order_at = row.eligible_at, row.order_at
+    if settlement.charged or settlement.delay > 0:
+        eligible_at = now + seconds_to_micros(settlement.delay)
+        # A job's tasks keep the job's place; one that is merely given back keeps its own.
+        order_at = order_at if row.job is not None else eligible_at
+    ready = settlement.state == TaskState.PENDING and eligible_at <= now
+    return {
+        "task": row.id,
+        "state": settlement.state.value,
+        "attempt": row.attempt + settlement.charged,
+        "losses": row.losses + settlement.suspect,
+        "lane": row.lane if settlement.lane is None else int(settlement.lane),
+        "eligible_at": eligible_at,
+        "order_at": order_at,
+        "ready_at": now if ready else None,
+    }
+
+
+def _attempt(
+    row: LiveRow, settlement: Settlement, worker: str, started_at: int | None, now: int
+) -> dict[str, Any]:
+    error = settlement.error
+    return {
+        "task": row.id,
+        "claim_no": row.claim_no,
+        "run_no": row.run_no,
+        "number": row.attempt + 1 if settlement.charged else None,
+        # An attempt that was opened is closed, also where the worker says nothing of it.
+        "state": "released" if settlement.attempt is None else settlement.attempt.value,
+        "charged": settlement.charged,
+        "worker": worker,
+        "executor": settlement.executor,
+        "claimed_at": row.claimed_at,
+        "started_at": started_at,
+        "now": now,
+        "error_class": error.error_class if error else None,
+        "error_message": error.message if error else None,
+        "traceback": error.traceback if error else None,
+        "exit_code": error.exit_code if error else None,
+        "recorded_by": settlement.recorded_by,
+    }
+
+
+def storable(settlement: Settlement) -> Settlement:
+    """The settlement with text that both databases take; a result that cannot be stored is a failure of its task."""
+    error = settlement.error
+    if error is not None:
+        texts = (error.error_class, error.message, error.traceback)
+        if not all(map(_storable, texts)):
+            error = replace(
+                error,
+                error_class=_mended(error.error_class) or "",
+                message=_mended(error.message) or "",
+                traceback=_mended(error.traceback),
+            )
+            settlement = replace(settlement, error=error)
+    if _storable(settlement.result) and _storable(settlement.result_ref):
+        return settlement
+    return replace(
+        settlement,
+        state=TaskState.FAILED,
+        reason=Reason.BAD_PAYLOAD,
+        result=None,
+        result_ref=None,
+        error=ErrorInfo(
+            error_class="headrace.PayloadError",
+            message="the result holds text that no database stores: a NUL character or half of a surrogate pair",
+        ),
+    )
+
+
+def _storable(text: str | None) -> bool:
+    if text is None:
+        return True
+    if "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _mended(text: str | None) -> str | None:
+    return None if text is None else text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) -> tuple[set[Ref], set[Ref]]:
+    """Reports without a fence: already written (a repeat after a lost answer), or late. Late ones are recorded."""
+    repeated: set[Ref] = set()
+    refused: set[Ref] = set()
+    if not others:
+        return repeated, refused
+    refs = [Ref(settlement.task, settlement.claim_no) for settlement in others]
+    late: list[Mapping[str, Any]] = []
+    for index, *standing in transaction.rows("outcomes_of_claims", {"refs": refs_json(refs)}):
+        settlement, ref = others[index], refs[index]
+        if _already_written(settlement, worker, tuple(standing)):
+            repeated.add(ref)
+            continue
+        refused.add(ref)
+        run_no = standing[7]
+        if run_no is not None:
+            state = settlement.attempt or settlement.state
+            late.append(
+                {
+                    **{"task": ref.id, "claim_no": ref.claim_no, "run_no": run_no, "worker": worker},
+                    **{"recorded_by": settlement.recorded_by, "late_state": state.value, "now": transaction.now},
+                }
+            )
+    transaction.run_many("record_late", late)
+    return repeated, refused
+
+
+def _already_written(settlement: Settlement, worker: str, standing: Row) -> bool:
+    attempt_state, recorded_by, attempt_worker, live_claim, live_state, done_claim, done_state, _, done_worker = standing
+    if settlement.attempt is not None:
+        return (attempt_state, recorded_by, attempt_worker) == (
+            *(settlement.attempt.value, settlement.recorded_by),
+            worker,
+        )
+    if done_claim == settlement.claim_no:
+        return done_worker == worker and (not settlement.terminal or done_state == settlement.state)
+    # It was given back and nobody has claimed it since.
+    return live_claim == settlement.claim_no and not settlement.terminal and not TaskState(live_state).held
+
+
+class Finishing(Part):
+    async def finish(
+        self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
+    ) -> FinishReport:
+        return await self.database.write(lambda transaction: finish(transaction, worker, settlements, wants))

@@ -1,0 +1,135 @@
+"""Reads: none of them returns a total, and none grows with history."""
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from headrace.core.lanes import Lane
+from headrace.core.states import AttemptState, TaskState
+from headrace.core.task import AttemptRecord, QueueRecord, Ref, TaskFilter, TaskRecord
+from headrace.store.base import LogLine
+from headrace.store.schema import from_micros
+from headrace.store.sqlite.connection import Part, Row, Transaction
+from headrace.store.sqlite.ending import ids_json
+from headrace.store.sqlite.listing import list_ids
+
+_DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
+
+
+def instant(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def _fields(record: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """The names of a record's columns, and which of them are instants."""
+    return tuple((field.name, field.name.endswith("_at")) for field in dataclasses.fields(record))
+
+
+_TASK_FIELDS = _fields(TaskRecord)
+_ATTEMPT_FIELDS = _fields(AttemptRecord)
+
+
+def _values(row: Row, fields: tuple[tuple[str, bool], ...]) -> dict[str, Any]:
+    return {
+        name: instant(value) if is_instant else value for (name, is_instant), value in zip(fields, row, strict=True)
+    }
+
+
+def task_record(row: Row) -> TaskRecord:
+    values = _values(row, _TASK_FIELDS)
+    values["lane"] = Lane(values["lane"])
+    values["state"] = TaskState(values["state"])
+    values["dead_letter"] = bool(values["dead_letter"])
+    values["critical"] = bool(values["critical"])
+    return TaskRecord(**values)
+
+
+def _attempt_record(row: Row) -> AttemptRecord:
+    values = _values(row, _ATTEMPT_FIELDS)
+    values["state"] = AttemptState(values["state"])
+    values["charged"] = bool(values["charged"])
+    return AttemptRecord(**values)
+
+
+def get(transaction: Transaction, ids: Sequence[int]) -> dict[int, TaskRecord]:
+    parameters = (ids_json(ids),)
+    rows = transaction.rows("get_live", parameters)
+    if len(rows) < len(set(ids)):
+        rows += transaction.rows("get_done", parameters)
+    return {row[0]: task_record(row) for row in rows}
+
+
+def list_tasks(transaction: Transaction, criteria: TaskFilter) -> list[TaskRecord]:
+    ids = list_ids(transaction, criteria)
+    records = get(transaction, ids)
+    return [records[id] for id in ids]
+
+
+def counts(transaction: Transaction) -> dict[str, int]:
+    found: dict[str, int] = dict(transaction.rows("live_counts"))
+    for outcome, n in transaction.rows("outcome_counts"):
+        found[outcome] = found.get(outcome, 0) + n
+    return found
+
+
+def queues(transaction: Transaction) -> list[QueueRecord]:
+    depths: dict[str, dict[str, int]] = {}
+    for queue, depth, n in transaction.rows("queue_depths"):
+        depths.setdefault(queue, dict.fromkeys(_DEPTHS, 0))[depth] = n
+    paused = {name: bool(flag) for name, flag in transaction.rows("queue_rows")}
+    return [
+        QueueRecord(name=name, paused=paused.get(name, False), depths=depths.get(name, dict.fromkeys(_DEPTHS, 0)))
+        for name in sorted(depths.keys() | paused.keys())
+    ]
+
+
+class Inspecting(Part):
+    async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
+        return await self.database.read(lambda transaction: get(transaction, ids))
+
+    async def attempts(self, task: int) -> list[AttemptRecord]:
+        rows = await self.database.read(lambda transaction: transaction.rows("attempts", (task,)))
+        return [_attempt_record(row) for row in rows]
+
+    async def counts(self) -> dict[str, int]:
+        return await self.database.read(counts)
+
+    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
+        now = self.database.now()
+        rows = [(ref.id, ref.claim_no, seq, now, stream, line) for ref, seq, stream, line in lines]
+        await self.database.write(lambda transaction: transaction.run_many("append_log", rows))
+
+    async def logs(
+        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
+    ) -> list[LogLine]:
+        parameters = {"task": task, "claim_no": claim_no, "after": after, "limit": limit}
+        rows = await self.database.read(lambda transaction: transaction.rows("logs", parameters))
+        return [
+            LogLine(task=task, claim_no=claim, seq=seq, at=from_micros(at), stream=stream, line=line)
+            for task, claim, seq, at, stream, line in rows
+        ]
+
+    async def now(self) -> datetime:
+        return from_micros(self.database.now())
+
+    async def queues(self) -> list[QueueRecord]:
+        return await self.database.read(queues)
+
+    async def pause(self, queue: str) -> None:
+        await self._set_paused(queue, 1)
+
+    async def resume(self, queue: str) -> None:
+        await self._set_paused(queue, 0)
+
+    async def _set_paused(self, queue: str, paused: Literal[0, 1]) -> None:
+        def write(transaction: Transaction) -> None:
+            transaction.run("set_paused", {"queue": queue, "paused": paused})
+            if not paused:
+                transaction.wakes.add(queue)
+
+        await self.database.write(write)
+
+    # Last in the class: after it the name no longer means the built-in type.
+    async def list(self, criteria: TaskFilter) -> list[TaskRecord]:
+        return await self.database.read(lambda transaction: list_tasks(transaction, criteria))

@@ -1,0 +1,54 @@
+-- name: slots_taken
+-- The slots of one limit that somebody holds.
+SELECT slot FROM headrace_slots WHERE key = ?
+
+-- name: slots_of_claim
+-- Whether this claim already holds a slot.
+SELECT 1 FROM headrace_slots WHERE task = ? AND claim_no = ? LIMIT 1
+
+-- name: take_slot
+-- The primary key (key, slot) makes a limit a limit.
+INSERT INTO headrace_slots (key, slot, task, claim_no) VALUES (:key, :slot, :task, :claim_no)
+
+-- name: free_slots
+-- Whatever these tasks held.
+DELETE FROM headrace_slots WHERE task IN (SELECT value FROM json_each(?)) RETURNING key
+
+-- name: older_in_order
+-- Strict order: an older live task of the same key goes first, also while it waits for its retry.
+SELECT 1 FROM headrace_tasks
+WHERE order_key = :order_key AND (created_at, id) < (:created_at, :task)
+LIMIT 1
+
+-- name: bucket
+-- The token bucket of a rate.
+SELECT tokens, updated_at FROM headrace_gates WHERE key = ?
+
+-- name: write_bucket
+-- Made at its first use.
+INSERT INTO headrace_gates (key, tokens, updated_at) VALUES (:key, :tokens, :updated_at)
+ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, updated_at = excluded.updated_at
+
+-- name: park
+-- Not admitted: leaves the ready index, uncharged. claim_no stays risen: that fence is used up.
+UPDATE headrace_tasks
+SET state = 'pending', worker = NULL, claimed_at = NULL, ready_at = NULL, waiting_on = :waiting_on,
+    eligible_at = coalesce(:eligible_at, eligible_at)
+WHERE id = :task
+
+-- name: waiting
+-- Who waits for a gate, in order.
+SELECT id, queue, gates FROM headrace_tasks WHERE waiting_on = :key ORDER BY order_at, id LIMIT :limit
+
+-- name: first_in_order
+-- The oldest live task of an order key, where it waits for its turn.
+SELECT id, queue, waiting_on FROM headrace_tasks WHERE order_key = ? ORDER BY created_at, id LIMIT 1
+
+-- name: ready_waiting
+-- Its gate has room: it may be claimed again.
+UPDATE headrace_tasks SET waiting_on = NULL, ready_at = CASE WHEN eligible_at <= :now THEN :now END
+WHERE id = :task AND state = 'pending' AND waiting_on IS NOT NULL
+
+-- name: waited_keys
+-- The gates that somebody waits for.
+SELECT DISTINCT waiting_on FROM headrace_tasks WHERE waiting_on IS NOT NULL LIMIT ?

@@ -1,0 +1,74 @@
+-- name: promote_due
+-- The index of waiting tasks is ordered by their time: nothing due costs one look at its first entry.
+UPDATE headrace_tasks SET ready_at = :now
+WHERE id IN (
+    SELECT id FROM headrace_tasks
+    WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL AND eligible_at <= :now
+    ORDER BY eligible_at
+    LIMIT :limit
+)
+RETURNING queue
+
+-- name: next_due
+-- When the next waiting task becomes due.
+SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL
+
+-- name: paused_queues
+-- Few rows: only queues that somebody paused or configured.
+SELECT name FROM headrace_queues WHERE paused
+
+-- name: claim
+-- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer, so no row is skipped.
+UPDATE headrace_tasks
+SET state = 'claimed', worker = :worker, claim_no = claim_no + 1, claimed_at = :now, started_at = NULL,
+    ready_at = NULL
+WHERE id IN (
+    SELECT id FROM headrace_tasks
+    WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
+    ORDER BY priority DESC, order_at, id
+    LIMIT :n
+)
+RETURNING id, claim_no, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
+    max_attempts, run_no, job, gates IS NOT NULL, expires_at IS NOT NULL AND expires_at <= :now, state, order_at,
+    max(:now - eligible_at, 0) / 1000000.0
+
+-- name: start_jobs
+-- A job runs from the first claim of one of its tasks on, and its deadline counts from there.
+UPDATE headrace_jobs
+SET state = 'running', started_at = coalesce(started_at, :now),
+    deadline_at = :now + CAST(timeout * 1000000 AS INTEGER)
+WHERE state = 'pending' AND id IN (SELECT value FROM json_each(:jobs))
+
+-- name: fenced
+-- The claims that still hold. Parameters: a JSON array of [task, claim_no], the worker.
+SELECT t.id, t.claim_no, t.state, t.gates, t.created_at, t.run_no, t.claimed_at, t.attempt
+FROM json_each(:refs) AS ref
+JOIN headrace_tasks AS t
+    ON t.id = json_extract(ref.value, '$[0]') AND t.claim_no = json_extract(ref.value, '$[1]')
+WHERE t.worker = :worker AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+
+-- name: start
+-- Its code is being entered.
+UPDATE headrace_tasks SET state = 'running', started_at = coalesce(started_at, :now)
+WHERE id = :task AND claim_no = :claim_no AND worker = :worker AND state = 'claimed'
+
+-- name: open_attempt
+-- Until it ends nobody knows whether it is charged.
+INSERT INTO headrace_attempts (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)
+VALUES (:task, :claim_no, :run_no, 'running', :worker, :executor, :claimed_at, :now)
+ON CONFLICT (task, claim_no) DO NOTHING
+
+-- name: record_handle
+-- Fenced by the claim, like every write of a worker.
+UPDATE headrace_attempts SET handle = :handle
+WHERE task = :task AND claim_no = :claim_no AND EXISTS (
+    SELECT 1 FROM headrace_tasks AS t
+    WHERE t.id = :task AND t.claim_no = :claim_no AND t.worker = :worker
+        AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+)
+
+-- name: record_progress
+-- Only the last value is kept.
+UPDATE headrace_tasks SET progress = :value
+WHERE id = :task AND claim_no = :claim_no AND worker = :worker
+    AND state IN ('claimed', 'running', 'paused', 'cancelling')

@@ -1,0 +1,93 @@
+-- name: held_rows
+-- What a finish must know of the rows it may change. Parameters: a JSON array of [task, claim_no], the worker.
+SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
+    t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
+FROM json_each(:refs) AS ref
+JOIN headrace_tasks AS t
+    ON t.id = json_extract(ref.value, '$[0]') AND t.claim_no = json_extract(ref.value, '$[1]')
+WHERE t.worker = :worker AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+
+-- name: rows_by_id
+-- The same for tasks that nobody holds.
+SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
+    t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
+FROM headrace_tasks AS t
+WHERE t.id IN (SELECT value FROM json_each(?))
+
+-- name: insert_history
+-- A terminal task moves: the live table stays small whatever the past.
+INSERT INTO headrace_history (
+    id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts, worker,
+    job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
+    eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress, finished_at, dead_letter,
+    result, result_ref, result_expires_at, error_class, error_message
+)
+SELECT
+    id, name, kind, queue, pool, lane, priority, :state, :reason, :claim_no, :attempt, :losses, run_no, max_attempts,
+    worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
+    enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress, :now,
+    :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message
+FROM headrace_tasks WHERE id = :task
+
+-- name: delete_tasks
+-- The other half of the move.
+DELETE FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: requeue
+-- Back to waiting; claim_no stays, so the next claim has a new fence.
+UPDATE headrace_tasks
+SET state = :state, reason = NULL, worker = NULL, attempt = :attempt, losses = :losses, lane = :lane,
+    eligible_at = :eligible_at, order_at = :order_at, ready_at = :ready_at, waiting_on = NULL, claimed_at = NULL,
+    started_at = NULL
+WHERE id = :task
+
+-- name: close_attempt
+-- The attempt's row; a start may have opened it.
+INSERT INTO headrace_attempts (
+    task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
+    error_class, error_message, traceback, exit_code, recorded_by
+)
+VALUES (
+    :task, :claim_no, :run_no, :number, :state, :charged, :worker, :executor, :claimed_at, :started_at, :now,
+    :error_class, :error_message, :traceback, :exit_code, :recorded_by
+)
+ON CONFLICT (task, claim_no) DO UPDATE SET
+    attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+    executor = coalesce(excluded.executor, executor), started_at = coalesce(started_at, excluded.started_at),
+    finished_at = excluded.finished_at, error_class = excluded.error_class, error_message = excluded.error_message,
+    traceback = excluded.traceback, exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
+
+-- name: outcomes_of_claims
+-- What stands for reports that the fence refused: their attempt, the live row, the history. Parameters: [task, claim_no].
+SELECT ref.key, a.state, a.recorded_by, a.worker, t.claim_no, t.state, h.claim_no, h.state,
+    coalesce(t.run_no, h.run_no), h.worker
+FROM json_each(:refs) AS ref
+LEFT JOIN headrace_attempts AS a
+    ON a.task = json_extract(ref.value, '$[0]') AND a.claim_no = json_extract(ref.value, '$[1]')
+LEFT JOIN headrace_tasks AS t ON t.id = json_extract(ref.value, '$[0]')
+LEFT JOIN headrace_history AS h ON h.id = json_extract(ref.value, '$[0]')
+
+-- name: record_late
+-- A refused report is kept beside what stands.
+INSERT INTO headrace_attempts (task, claim_no, run_no, state, worker, recorded_by, late_state, late_at)
+VALUES (:task, :claim_no, :run_no, 'refused', :worker, :recorded_by, :late_state, :now)
+ON CONFLICT (task, claim_no) DO UPDATE SET late_state = excluded.late_state, late_at = excluded.late_at
+
+-- name: count_worker
+-- Sums of one batch.
+UPDATE headrace_workers SET tasks_completed = tasks_completed + :completed, tasks_failed = tasks_failed + :failed
+WHERE id = :worker
+
+-- name: release_keys
+-- A unique key is free when its task ended; the row keeps its name under a scope of its own for a manual retry.
+UPDATE headrace_keys SET scope = 'ended:' || task
+WHERE scope = 'unique' AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))
+
+-- name: expire_keys
+-- A key with a window outlives its task by it.
+UPDATE headrace_keys SET expires_at = :now + CAST(ttl * 1000000 AS INTEGER)
+WHERE scope = 'unique' AND ttl IS NOT NULL AND task IN (SELECT value FROM json_each(:ids))
+
+-- name: drop_keys
+-- An idempotency key without a time of its own ends with its task.
+DELETE FROM headrace_keys WHERE scope = 'idem' AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))

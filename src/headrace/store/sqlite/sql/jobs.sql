@@ -1,0 +1,103 @@
+-- name: count_job
+-- Sums of one batch; the number of the change comes from the update that locks the row.
+UPDATE headrace_job_counts
+SET completed = completed + :completed, failed = failed + :failed, cancelled = cancelled + :cancelled, seq = seq + 1
+WHERE job = :job
+RETURNING total, completed, failed, cancelled
+
+-- name: additions
+-- What users' transactions added to the job and nobody has counted yet.
+SELECT coalesce(sum(n), 0) FROM headrace_job_additions WHERE job = ?
+
+-- name: fold_additions
+-- Count them.
+UPDATE headrace_job_counts SET total = total + :n, seq = seq + 1 WHERE job = :job
+
+-- name: drop_additions
+-- And forget the notes.
+DELETE FROM headrace_job_additions WHERE job = ?
+
+-- name: job_row
+-- What its completion needs.
+SELECT state, run_no, on_success, on_failure FROM headrace_jobs WHERE id = ?
+
+-- name: end_job
+-- Once: a job that is over stays as it is.
+UPDATE headrace_jobs SET state = :state, reason = :reason, completed_at = :now
+WHERE id = :job AND state IN ('pending', 'running')
+
+-- name: take_hook
+-- Exactly one hook for each run of the job.
+UPDATE headrace_jobs SET hooked_run = run_no WHERE id = ? AND hooked_run < run_no
+
+-- name: critical_failure
+-- Only asked when something of the job failed.
+SELECT 1 FROM headrace_history WHERE job = ? AND state = 'failed' AND critical LIMIT 1
+
+-- name: open_tasks_of_job
+-- What is left of a job that ended.
+SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
+    t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
+FROM headrace_tasks AS t
+WHERE t.job = ?
+
+-- name: mark_cancelling
+-- Its worker is told to stop it; the fence stays.
+UPDATE headrace_tasks SET state = 'cancelling', reason = :reason, cancelling_at = :now
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('claimed', 'running', 'paused')
+
+-- name: insert_job
+-- Its counters are a narrow row of their own.
+INSERT INTO headrace_jobs (id, name, description, timeout, created_at, on_success, on_failure, metadata)
+VALUES (:job, :name, :description, :timeout, :now, :on_success, :on_failure, :metadata)
+
+-- name: insert_job_counts
+-- Starts at zero; the enqueue of its tasks raises it.
+INSERT INTO headrace_job_counts (job) VALUES (?)
+
+-- name: get_job
+-- Total includes what users' transactions added.
+SELECT j.id, j.name, j.description, j.state, j.reason, j.run_no, j.created_at, j.started_at, j.completed_at,
+    j.deadline_at,
+    c.total + (SELECT coalesce(sum(a.n), 0) FROM headrace_job_additions AS a WHERE a.job = j.id),
+    c.completed, c.failed, c.cancelled,
+    (
+        SELECT count(*) FROM headrace_tasks AS t
+        WHERE t.job = j.id AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+    ),
+    j.metadata
+FROM headrace_jobs AS j JOIN headrace_job_counts AS c ON c.job = j.id
+WHERE j.id = ?
+
+-- name: list_job_ids
+-- Newest first. Ids are taken under the write lock, so they rise with the creation. NULL states: all.
+SELECT id FROM headrace_jobs
+WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states))) AND (:before IS NULL OR id < :before)
+ORDER BY id DESC LIMIT :limit
+
+-- name: jobs_past_deadline
+-- Their tasks are cancelled.
+SELECT id FROM headrace_jobs
+WHERE deadline_at IS NOT NULL AND state IN ('pending', 'running') AND deadline_at <= :now
+ORDER BY deadline_at LIMIT :limit
+
+-- name: late_additions
+-- Jobs that ended before a user's transaction committed its addition.
+SELECT DISTINCT j.id, j.state FROM headrace_job_additions AS a JOIN headrace_jobs AS j ON j.id = a.job
+WHERE j.state IN ('completed', 'failed', 'cancelled')
+LIMIT ?
+
+-- name: reopen_job
+-- A new run: the state, the deadline and the hook begin anew.
+UPDATE headrace_jobs
+SET state = 'pending', reason = NULL, run_no = run_no + 1, started_at = NULL, completed_at = NULL, deadline_at = NULL
+WHERE id = ? AND state IN ('completed', 'failed', 'cancelled')
+
+-- name: tasks_to_rerun
+-- What failed, and what was cancelled because of it or with the job.
+SELECT id FROM headrace_history
+WHERE job = ? AND (
+    state = 'failed'
+    OR (state = 'cancelled' AND reason IN ('upstream_failed', 'job_failed', 'job_cancelled', 'job_timeout'))
+)
+ORDER BY id

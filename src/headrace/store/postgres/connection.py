@@ -1,0 +1,168 @@
+"""The pool, and how a verb survives what a database does: deadlocks, lost connections, a missing schema.
+
+Nothing here leaves state in a session (no SET, no advisory lock), so that a transaction pooler may stand in between.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
+from headrace.store.base import StoreOptions
+
+type Connection = asyncpg.Connection[asyncpg.Record]
+type Rows = list[asyncpg.Record]
+
+# What a transaction may lose against another: nothing was written, and the next try usually passes.
+_CONTENTION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_CONTENTION_TRIES = 8
+# The server is gone, starting, stopping, full, or cut the line.
+_OUTAGE = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+)
+_OUTAGE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+_NO_SCHEMA = (asyncpg.InvalidSchemaNameError, asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError)
+
+
+class _PlainConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
+    """A connection that is returned to the pool without a round trip: there is no session state to reset."""
+
+    __slots__ = ()
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+class Database:
+    """One pool. `fetch` runs one statement, `run` a function in one transaction; both translate errors."""
+
+    def __init__(self, dsn: str, options: StoreOptions) -> None:
+        self.dsn = dsn
+        self.name = options.name
+        self.masked = masked(dsn)
+        self._options = options
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._pool is not None
+
+    async def open(self) -> None:
+        if self._pool is not None:
+            return
+        try:
+            self._pool = await asyncpg.create_pool(
+                self.dsn,
+                min_size=1,
+                max_size=self._options.pool_size,
+                connection_class=_PlainConnection,
+                **self.connect_arguments(),
+            )
+        except (*_OUTAGE, TimeoutError, ValueError) as error:
+            raise self.unavailable(error) from error
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        try:
+            await asyncio.wait_for(pool.close(), timeout=5)
+        except (TimeoutError, *_OUTAGE):
+            pool.terminate()
+
+    def connect_arguments(self) -> dict[str, Any]:
+        """How this store connects, beside the DSN. A pooler in transaction mode wants statement_cache_size=0."""
+        extra = self._options.extra
+        arguments: dict[str, Any] = {"timeout": extra.get("connect_timeout", 10)}
+        if "statement_cache_size" in extra:
+            arguments["statement_cache_size"] = extra["statement_cache_size"]
+        return arguments
+
+    async def fetch(self, sql: str, *arguments: Any, repeatable: bool = False) -> Rows:
+        """One statement, its own transaction. `repeatable`: run it again when the connection was lost on the way."""
+
+        async def work(connection: Connection) -> Rows:
+            return await connection.fetch(sql, *arguments)
+
+        return await self._persist(work, repeatable=repeatable, transaction=False)
+
+    async def run[T](
+        self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool = False, transaction: bool = True
+    ) -> T:
+        """`work` in one transaction; after a deadlock from its beginning, so it must not keep anything outside.
+
+        `transaction=False` where `work` is a single statement, which needs no BEGIN and COMMIT of its own.
+        """
+        return await self._persist(work, repeatable=repeatable, transaction=transaction)
+
+    async def _persist[T](
+        self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool, transaction: bool
+    ) -> T:
+        contended = 0
+        outages = 0
+        while True:
+            try:
+                async with self.connection() as connection:
+                    if not transaction:
+                        return await work(connection)
+                    async with connection.transaction():
+                        return await work(connection)
+            except _CONTENTION as error:
+                contended += 1
+                if contended == _CONTENTION_TRIES:
+                    raise StoreUnavailable(f"{self.masked}: still contended after {contended} tries: {error}") from error
+                await asyncio.sleep(random.uniform(0, 0.005 * 2**contended))
+            except StoreUnavailable:
+                if not repeatable or outages == len(_OUTAGE_PAUSES):
+                    raise
+                await asyncio.sleep(_OUTAGE_PAUSES[outages] * random.uniform(0.8, 1.2))
+                outages += 1
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """A connection of the pool, with errors translated; most callers want `fetch` or `run`."""
+        if self._pool is None:
+            raise StoreError(f"{self.masked}: the store is not open; await store.open() first")
+        try:
+            async with self._pool.acquire() as connection:
+                yield connection  # pyright: ignore[reportReturnType]
+        except asyncpg.PostgresError as error:
+            raise self._translated(error) from error
+        except (asyncpg.InterfaceError, OSError) as error:
+            if isinstance(error, asyncpg.DataError):  # both: an argument that the driver cannot encode
+                raise
+            raise self.unavailable(error) from error
+
+    def _translated(self, error: asyncpg.PostgresError) -> Exception:
+        if isinstance(error, _NO_SCHEMA):
+            return SchemaError(
+                f"{self.masked}: the schema {self.name!r} is missing or incomplete ({error});"
+                " run `headrace db upgrade`"
+            )
+        if isinstance(error, _OUTAGE):
+            return self.unavailable(error)
+        return error
+
+    def unavailable(self, error: BaseException) -> StoreUnavailable:
+        return StoreUnavailable(f"{self.masked}: {type(error).__name__}: {error or 'no answer'}; it is safe to try again")
+
+
+def masked(dsn: str) -> str:
+    """The DSN without its password."""
+    return re.sub(r"(password=)[^&\s]*", r"\1***", re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", dsn))
+
+
+def column[T](rows: Sequence[Sequence[T]]) -> list[T]:
+    """The first column of every row."""
+    return [row[0] for row in rows]

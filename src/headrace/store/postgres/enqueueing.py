@@ -1,0 +1,158 @@
+"""Enqueue: from NewTasks to the one JSON text that `enqueue_v1` takes, here or in a transaction of the user's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import asyncpg
+import orjson
+
+from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBusy, WrongState
+from headrace.core.limits import gates_to_json
+from headrace.core.task import Enqueued, NewTask
+from headrace.store.base import Program, Statement
+from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.wakeups import Waker
+from headrace.store.schema import ID_BLOCK
+
+
+class Enqueueing:
+    def __init__(self, database: Database, queries: Mapping[str, str], waker: Waker, *, notify: bool) -> None:
+        self._database = database
+        self._queries = queries
+        self._waker = waker
+        self._notify = notify
+        self._ids: list[int] = []
+
+    async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        if not tasks:
+            return []
+        ids = await self.take_ids(len(tasks))
+        queues = self._waker.due(ready_queues(tasks)) if self._notify else []
+        tries = 0
+
+        async def write(connection: Connection) -> list[Enqueued]:
+            nonlocal tries
+            # The ids were new on the first try; on a later one an earlier COMMIT may have succeeded unheard.
+            text = document(tasks, ids=ids, own=True, repeated=tries > 0, notify=queues)
+            tries += 1
+            return await self.write(connection, text)
+
+        return await self._database.run(write, repeatable=True, transaction=False)
+
+    async def write(self, connection: Connection, text: str) -> list[Enqueued]:
+        """Run the server's function on this connection and translate what it refuses."""
+        try:
+            rows = await connection.fetch(self._queries["enqueue"], text)
+        except asyncpg.PostgresError as error:
+            raise refusal(error) from error
+        return answers(rows)
+
+    def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
+        if not tasks:
+            return []
+        queues = ready_queues(tasks) if self._notify else []
+        rows = yield Statement(self._queries["enqueue"], (document(tasks, own=False, notify=queues),))
+        return answers(rows)
+
+    async def take_ids(self, n: int) -> list[int]:
+        """Ids that nobody else has. What is left of a block is kept for the next call of this process."""
+        if n > len(self._ids):
+            missing = n - len(self._ids)
+            blocks = -(-missing // ID_BLOCK)
+            firsts: list[int] = column(
+                await self._database.fetch(self._queries["take_id_blocks"], blocks, repeatable=True)
+            )
+            self._ids.extend(first + i for first in firsts for i in range(ID_BLOCK))
+        taken, self._ids = self._ids[:n], self._ids[n:]
+        return taken
+
+
+def document(
+    tasks: Sequence[NewTask],
+    *,
+    own: bool,
+    ids: Sequence[int] | None = None,
+    repeated: bool = False,
+    notify: Sequence[str] = (),
+) -> str:
+    """The parameter of `enqueue_v1`."""
+    envelope: dict[str, Any] = {
+        "tasks": [_entry(task) for task in tasks],
+        "own": own,
+        "repeated": repeated,
+        "keyed": any(task.keys for task in tasks),
+        "jobs": sorted({task.job for task in tasks if task.job is not None}),
+        "notify": notify,
+    }
+    if ids is not None:
+        envelope["ids"] = ids
+    try:
+        text = orjson.dumps(envelope).decode()
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"a task cannot be stored: {error}") from error
+    if "\\u0000" in text:
+        _refuse_nul(tasks)
+    return text
+
+
+def _entry(task: NewTask) -> dict[str, Any]:
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "queue": task.queue,
+        "pool": task.pool,
+        "priority": task.priority,
+        "delay": task.delay,
+        "run_at": task.run_at,
+        "max_attempts": task.max_attempts,
+        "max_age": task.max_age,
+        "codec": task.codec,
+        "version": task.version,
+        "arguments": task.arguments,
+        "options": task.options,
+        "gates": gates_to_json(task.gates),
+        "order_key": next((gate.key for gate in task.gates if gate.kind == "order"), None),
+        "keyed": bool(task.keys),
+        "keys": [
+            {"scope": key.scope, "key": key.key, "ttl": key.ttl, "on_conflict": key.on_conflict} for key in task.keys
+        ],
+        "job": task.job,
+        "critical": task.critical,
+        "approval": task.approval,
+        "max_wait": task.max_wait,
+    }
+
+
+def _refuse_nul(tasks: Sequence[NewTask]) -> None:
+    # An escape inside the arguments' own JSON is two levels deep and harmless; a bare NUL is not.
+    for task in tasks:
+        texts = (task.name, task.queue, task.arguments, task.options, *(key.key for key in task.keys))
+        if any("\0" in text for text in texts):
+            raise PayloadError(f"task {task.name!r}: text with a NUL character cannot be stored in PostgreSQL")
+
+
+def ready_queues(tasks: Sequence[NewTask]) -> list[str]:
+    """Queues that may have work at once."""
+    return sorted({task.queue for task in tasks if task.delay <= 0 and not task.approval})
+
+
+def answers(rows: Sequence[Sequence[Any]]) -> list[Enqueued]:
+    return [Enqueued(id=row[1], created=row[2]) for row in sorted(rows, key=lambda row: row[0])]
+
+
+def refusal(error: asyncpg.PostgresError) -> Exception:
+    """What the function refused, as one of our errors; anything else as it is."""
+    detail, hint = str(getattr(error, "detail", "")), str(getattr(error, "hint", ""))
+    match error.sqlstate:
+        case "HR001":
+            return DuplicateTask(detail, int(hint))
+        case "HR002":
+            return NotFound(f"no job {detail}; nothing was enqueued")
+        case "HR003":
+            return WrongState(f"job {detail} is already {hint} and takes no more tasks; nothing was enqueued")
+        case "55P03":
+            return UniqueBusy("a transaction that is still open holds the key; nothing was enqueued, try again")
+        case "22P05" | "22021":
+            return PayloadError(f"a task cannot be stored: {error}")
+        case _:
+            return error

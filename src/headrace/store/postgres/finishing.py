@@ -1,0 +1,180 @@
+"""Finish: settlements to one call of the server's function, and an exact account of what became of each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+
+from headrace.core.settlement import Settlement
+from headrace.core.states import Reason, TaskState
+from headrace.core.task import ErrorInfo, Ref, Want
+from headrace.store.base import FinishReport
+from headrace.store.postgres.claiming import Claiming, claimed_tasks, want_columns
+from headrace.store.postgres.connection import Connection, Database
+
+
+class Finishing:
+    def __init__(self, database: Database, queries: Mapping[str, str], claiming: Claiming) -> None:
+        self._database = database
+        self._queries = queries
+        self._claiming = claiming
+
+    async def finish(
+        self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
+    ) -> FinishReport:
+        first, again = _without_repetitions(settlements)
+        if wants:
+            await self._claiming.promote_when_due()
+        try:
+            report = await self._finish(worker, first, wants)
+        except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
+            report = await self._bisect(worker, first, wants, error)
+        if again:
+            report = _joined(await self.finish(worker, again), report)
+        return report
+
+    async def _finish(self, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want]) -> FinishReport:
+        arguments = (worker, *_columns(settlements), *want_columns(wants))
+
+        async def write(connection: Connection) -> list[Any]:
+            return await connection.fetch(self._queries["finish"], *arguments)
+
+        # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`.
+        rows = await self._database.run(write, repeatable=True, transaction=False)
+        refused = {Ref(row[0], row[1]) for row in rows if row["state"] == "refused"}
+        claimed = tuple(claimed_tasks(rows[len(refused) :]))
+        accepted = frozenset(Ref(s.task, s.claim_no) for s in settlements) - refused
+        if not refused:
+            return FinishReport(accepted=accepted, claimed=claimed)
+        late = [s for s in settlements if Ref(s.task, s.claim_no) in refused]
+        repeated = await self._record_late(worker, late)
+        return FinishReport(
+            accepted=accepted, repeated=repeated, refused=frozenset(refused) - repeated, claimed=claimed
+        )
+
+    async def _record_late(self, worker: str, late: Sequence[Settlement]) -> frozenset[Ref]:
+        """Tell reports that were written before from late ones, and record the late ones."""
+
+        async def write(connection: Connection) -> frozenset[Ref]:
+            rows = await connection.fetch(
+                self._queries["standing"], [s.task for s in late], [s.claim_no for s in late]
+            )
+            standing = {Ref(row["task"], row["claim_no"]): row for row in rows}
+            repeated = {
+                ref for s in late if (ref := Ref(s.task, s.claim_no)) in standing and _same(s, standing[ref])
+            }
+            strangers = [s for s in late if Ref(s.task, s.claim_no) not in repeated]
+            if strangers:
+                await connection.execute(
+                    self._queries["record_refused"],
+                    worker,
+                    [s.task for s in strangers],
+                    [s.claim_no for s in strangers],
+                    [str(s.attempt or s.state) for s in strangers],
+                    [s.recorded_by for s in strangers],
+                )
+            return frozenset(repeated)
+
+        return await self._database.run(write, repeatable=True)
+
+    async def _bisect(
+        self, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want], error: Exception
+    ) -> FinishReport:
+        """The database refuses some text in here: find it, so that the others are not taken down with it."""
+        if len(settlements) <= 1:
+            refused = [unreadable(settlement, error) for settlement in settlements]
+            return await self._finish(worker, refused, wants)
+        middle = len(settlements) // 2
+        report = FinishReport(accepted=frozenset())
+        for half, claims in ((settlements[:middle], ()), (settlements[middle:], wants)):
+            try:
+                part = await self._finish(worker, half, claims)
+            except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as cause:
+                part = await self._bisect(worker, half, claims, cause)
+            report = _joined(report, part)
+        return report
+
+
+def unreadable(settlement: Settlement, error: Exception) -> Settlement:
+    """The settlement of an outcome that the database cannot store."""
+    info = ErrorInfo(
+        error_class="headrace.PayloadError",
+        message=visible(f"the outcome could not be stored: {type(error).__name__}: {error}") or "",
+    )
+    return replace(
+        settlement,
+        state=TaskState.FAILED,
+        reason=Reason.BAD_PAYLOAD,
+        result=None,
+        result_ref=None,
+        error=info,
+        delay=0.0,
+        executor=None,
+    )
+
+
+def visible(text: str | None) -> str | None:
+    """Text that PostgreSQL stores: a NUL is shown as its symbol, a lone surrogate as its escape."""
+    if text is None:
+        return None
+    if "\0" in text:
+        text = text.replace("\0", "\N{SYMBOL FOR NULL}")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _same(settlement: Settlement, row: Mapping[str, Any]) -> bool:
+    """Whether the ledger already says what this report says: an earlier try of it was committed."""
+    if settlement.attempt is not None and row["attempt"] != settlement.attempt:
+        return False
+    if settlement.terminal:
+        # After a manual retry the history row is gone, and the attempt is the witness.
+        return row["done"] == settlement.state or (row["done"] is None and row["attempt"] is not None)
+    # A requeue may have become cancelled or expired; given back without a trace, it is still unclaimed.
+    return row["done"] is not None or row["returned"] or settlement.attempt is not None
+
+
+def _columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
+    errors = [s.error for s in settlements]
+    return (
+        [s.task for s in settlements],
+        [s.claim_no for s in settlements],
+        [s.state.value for s in settlements],
+        [s.reason for s in settlements],
+        [s.charged for s in settlements],
+        [s.suspect for s in settlements],
+        [s.delay for s in settlements],
+        [s.lane for s in settlements],
+        [s.attempt for s in settlements],
+        [s.result for s in settlements],
+        [s.result_ref for s in settlements],
+        [s.result_ttl for s in settlements],
+        [visible(e.error_class) if e else None for e in errors],
+        [visible(e.message) if e else None for e in errors],
+        [visible(e.traceback) if e else None for e in errors],
+        [e.exit_code if e else None for e in errors],
+        [s.dead_letter for s in settlements],
+        [s.ran_for for s in settlements],
+        [s.recorded_by for s in settlements],
+        [s.executor for s in settlements],
+    )
+
+
+def _without_repetitions(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
+    """A statement may touch a row once: the second report of one task goes into the next call."""
+    first: dict[int, Settlement] = {}
+    again: list[Settlement] = []
+    for settlement in settlements:
+        if first.setdefault(settlement.task, settlement) is not settlement:
+            again.append(settlement)
+    return list(first.values()), again
+
+
+def _joined(one: FinishReport, two: FinishReport) -> FinishReport:
+    accepted = one.accepted | two.accepted
+    return FinishReport(
+        accepted=accepted,
+        repeated=(one.repeated | two.repeated) - accepted,
+        refused=one.refused | two.refused,
+        claimed=one.claimed + two.claimed,
+    )

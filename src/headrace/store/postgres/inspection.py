@@ -1,0 +1,86 @@
+"""Reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from headrace.core.lanes import Lane
+from headrace.core.states import TERMINAL, AttemptState, TaskState
+from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
+from headrace.store.base import LogLine
+from headrace.store.postgres.connection import Database
+from headrace.store.postgres.finishing import visible
+
+
+class Inspection:
+    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+        self._database = database
+        self._queries = queries
+
+    async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
+        rows = await self._database.fetch(self._queries["get"], list(ids), repeatable=True)
+        return {row["id"]: task_record(row) for row in rows}
+
+    async def list_tasks(self, criteria: TaskFilter) -> list[TaskRecord]:
+        """Live tasks by their creation, ended ones by their end; both kinds together are sorted by that instant."""
+        states = criteria.states
+        live = criteria.dead_letter is not True and (not states or any(s not in TERMINAL for s in states))
+        done = not states or any(s in TERMINAL for s in states)
+        instant, last = criteria.before or (None, None)
+        arguments: tuple[Any, ...] = (
+            [s.value for s in states],
+            [*criteria.queues],
+            [*criteria.names],
+            criteria.job,
+            criteria.worker,
+            instant,
+            last,
+            criteria.limit,
+        )
+        found: list[TaskRecord] = []
+        if live:
+            rows = await self._database.fetch(self._queries["list_live"], *arguments, repeatable=True)
+            found += [task_record(row) for row in rows]
+        if done:
+            rows = await self._database.fetch(
+                self._queries["list_done"], *arguments, criteria.dead_letter, repeatable=True
+            )
+            found += [task_record(row) for row in rows]
+        if live and done:
+            found.sort(key=lambda task: (task.finished_at or task.created_at, task.id), reverse=True)
+        return found[: criteria.limit]
+
+    async def attempts(self, task: int) -> list[AttemptRecord]:
+        rows = await self._database.fetch(self._queries["attempts"], task, repeatable=True)
+        return [AttemptRecord(**{**row, "state": AttemptState(row["state"])}) for row in rows]
+
+    async def counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for state, n in await self._database.fetch(self._queries["counts"], repeatable=True):
+            counts[state] = counts.get(state, 0) + n
+        return counts
+
+    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
+        await self._database.fetch(
+            self._queries["append_logs"],
+            [ref.id for ref, _, _, _ in lines],
+            [ref.claim_no for ref, _, _, _ in lines],
+            [seq for _, seq, _, _ in lines],
+            [stream for _, _, stream, _ in lines],
+            [visible(line) for _, _, _, line in lines],
+            repeatable=True,
+        )
+
+    async def logs(
+        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
+    ) -> list[LogLine]:
+        rows = await self._database.fetch(self._queries["logs"], task, claim_no, after, limit, repeatable=True)
+        return [LogLine(**row) for row in rows]
+
+    async def now(self) -> datetime:
+        [row] = await self._database.fetch(self._queries["now"], repeatable=True)
+        return row[0]
+
+
+def task_record(row: Mapping[str, Any]) -> TaskRecord:
+    return TaskRecord(**{**row, "lane": Lane(row["lane"]), "state": TaskState(row["state"])})

@@ -1,0 +1,53 @@
+-- name: claim
+-- Takes the best ready tasks of each want.
+SELECT * FROM headrace.claim_v1($1, $2, $3, $4, $5);
+
+-- name: promote
+-- Readies due tasks; says how many, of which queues, and in how many seconds the next one is due.
+WITH clock AS MATERIALIZED (
+    -- As a scalar subquery it is a bound of the index scan; clock_timestamp() itself would filter every future task.
+    SELECT clock_timestamp() AS at
+), due AS MATERIALIZED (
+    SELECT t.id FROM headrace.tasks t
+    WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL AND t.eligible_at <= (SELECT at FROM clock)
+    ORDER BY t.eligible_at LIMIT $1::integer
+    FOR UPDATE SKIP LOCKED
+), promoted AS (
+    UPDATE headrace.tasks t SET ready_at = (SELECT at FROM clock) FROM due WHERE t.id = due.id RETURNING t.queue
+)
+SELECT (SELECT count(*) FROM promoted) AS promoted,
+       (SELECT array_agg(DISTINCT queue) FROM promoted) AS queues,
+       extract(epoch FROM (
+           SELECT t.eligible_at FROM headrace.tasks t
+           WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
+             AND t.eligible_at > (SELECT at FROM clock)
+           ORDER BY t.eligible_at LIMIT 1
+       ) - (SELECT at FROM clock))::double precision AS next_in;
+
+-- name: start
+-- Writes `running` and an attempt row.
+SELECT task, claim_no FROM headrace.start_v1($1, $2, $3, $4);
+
+-- name: held_states
+-- The present state of claims that could not be started.
+SELECT t.id, t.claim_no, t.state FROM headrace.tasks t
+WHERE t.id = ANY ($2::bigint[]) AND t.worker = $1;
+
+-- name: record_handle
+-- Keeps the executor's handle on a running attempt.
+UPDATE headrace.attempts a SET handle = $4::text
+FROM headrace.tasks t
+WHERE a.task = $2::bigint AND a.claim_no = $3::integer AND t.id = a.task AND t.claim_no = a.claim_no AND t.worker = $1
+  AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+RETURNING a.task;
+
+-- name: progress
+-- Keeps the last progress value of held tasks.
+UPDATE headrace.tasks t SET progress = s.value
+FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS s(task, claim_no, value)
+WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker = $1
+  AND t.state IN ('claimed', 'running', 'paused', 'cancelling');
+
+-- name: stranded
+-- Unstarted claims of a worker: after an answer was lost, those it never heard of.
+SELECT t.id, t.claim_no FROM headrace.tasks t WHERE t.worker = $1 AND t.state = 'claimed';

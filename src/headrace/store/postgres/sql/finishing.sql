@@ -1,0 +1,24 @@
+-- name: finish
+-- Applies settlements and claims what is wanted next.
+SELECT * FROM headrace.finish_v1(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25
+);
+
+-- name: standing
+-- What the ledger says about claims whose report the fence did not let through.
+SELECT s.task, s.claim_no, h.state AS done, a.state AS attempt,
+       t.id IS NOT NULL AND t.worker IS NULL AS returned
+FROM unnest($1::bigint[], $2::integer[]) AS s(task, claim_no)
+LEFT JOIN headrace.history h ON h.id = s.task AND h.claim_no = s.claim_no
+LEFT JOIN headrace.attempts a ON a.task = s.task AND a.claim_no = s.claim_no
+LEFT JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no;
+
+-- name: record_refused
+-- A late report, on the attempt it belongs to or on a row of its own.
+INSERT INTO headrace.attempts AS a (task, claim_no, run_no, state, worker, recorded_by, late_state, late_at)
+SELECT s.task, s.claim_no,
+       coalesce((SELECT t.run_no FROM headrace.tasks t WHERE t.id = s.task),
+                (SELECT h.run_no FROM headrace.history h WHERE h.id = s.task), 1),
+       'refused', $1, s.recorded_by, s.late_state, clock_timestamp()
+FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[]) AS s(task, claim_no, late_state, recorded_by)
+ON CONFLICT (task, claim_no) DO UPDATE SET late_state = excluded.late_state, late_at = excluded.late_at;

@@ -1,0 +1,27 @@
+-- Frees the keys and slots of tasks that have ended (they are in history by now).
+CREATE OR REPLACE FUNCTION headrace.free_v1(ids bigint[])
+RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    keyed_ids bigint[];
+    gated_ids bigint[];
+    texts text[];
+BEGIN
+    SELECT array_agg(h.id) FILTER (WHERE h.keyed), array_agg(h.id) FILTER (WHERE h.gates IS NOT NULL),
+           array_agg(h.gates) FILTER (WHERE h.gates IS NOT NULL)
+    INTO keyed_ids, gated_ids, texts
+    FROM headrace.history h WHERE h.id = ANY (ids);
+    IF keyed_ids IS NOT NULL THEN
+        -- A key with an expiry (idem) lives on; one with a ttl but no expiry yet gets it now.
+        PERFORM FROM headrace.keys k WHERE k.task = ANY (keyed_ids) ORDER BY k.scope, k.key FOR UPDATE;
+        DELETE FROM headrace.keys k WHERE k.task = ANY (keyed_ids) AND k.ttl IS NULL;
+        UPDATE headrace.keys k SET expires_at = clock_timestamp() + make_interval(secs => k.ttl)
+        WHERE k.task = ANY (keyed_ids) AND k.expires_at IS NULL;
+    END IF;
+    IF gated_ids IS NOT NULL THEN
+        PERFORM headrace.free_gates_v1(gated_ids, texts);
+    END IF;
+END
+$function$;

@@ -1,0 +1,45 @@
+-- Moves tasks to history that end without a report: those nobody holds, and those that did not answer a cancellation
+-- (their claim number rises, so that a late report is refused). Returns what it moved; `ended` must follow.
+CREATE OR REPLACE FUNCTION headrace.end_tasks_v1(
+    ids bigint[], new_state text, new_reason text, new_error_class text, new_error_message text
+)
+RETURNS bigint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    moved_ids bigint[];
+BEGIN
+    WITH clock AS MATERIALIZED (
+        SELECT clock_timestamp() AS at
+    ), moved AS (
+        DELETE FROM headrace.tasks t
+        WHERE t.id = ANY (ids) AND (t.worker IS NULL OR t.state = 'cancelling')
+        RETURNING t.*
+    ), kept AS (
+        INSERT INTO headrace.history (
+            id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
+            worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
+            enqueued_at, eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress,
+            finished_at, error_class, error_message
+        )
+        SELECT
+            m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, new_state,
+            CASE WHEN m.worker IS NULL THEN new_reason ELSE coalesce(m.reason, new_reason) END,
+            m.claim_no + (m.worker IS NOT NULL)::integer, m.attempt, m.losses, m.run_no, m.max_attempts,
+            m.worker, m.job, m.critical, m.arguments, m.codec, m.version, m.options, m.gates, m.order_key, m.keyed,
+            m.max_age, m.created_at, m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at,
+            m.started_at, m.cancelling_at, m.progress, clock.at, new_error_class, new_error_message
+        FROM moved m, clock
+    ), tried AS (
+        INSERT INTO headrace.attempts AS a
+            (task, claim_no, run_no, state, worker, claimed_at, started_at, finished_at, recorded_by)
+        SELECT m.id, m.claim_no, m.run_no, 'cancelled', m.worker, m.claimed_at, m.started_at, clock.at, 'sweeper'
+        FROM moved m, clock WHERE m.worker IS NOT NULL
+        ON CONFLICT (task, claim_no) DO UPDATE
+        SET state = excluded.state, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
+    )
+    SELECT array_agg(m.id) INTO moved_ids FROM moved m;
+    RETURN coalesce(moved_ids, '{}');
+END
+$function$;

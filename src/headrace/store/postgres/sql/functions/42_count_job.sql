@@ -1,0 +1,43 @@
+-- Adds ended tasks to a job's counters and ends the job when nothing is open, or at once when a critical task failed.
+-- Returns the tasks that ended with it.
+CREATE OR REPLACE FUNCTION headrace.count_job_v1(
+    the_job bigint, more_completed bigint, more_failed bigint, more_cancelled bigint, broken boolean
+)
+RETURNS bigint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    counts record;
+    added bigint;
+BEGIN
+    IF broken THEN
+        -- Before the counters: other finishers hold their tasks while they wait for the counters.
+        PERFORM FROM headrace.tasks t WHERE t.job = the_job ORDER BY t.id FOR UPDATE;
+    END IF;
+    UPDATE headrace.job_counts c
+    SET completed = c.completed + more_completed, failed = c.failed + more_failed,
+        cancelled = c.cancelled + more_cancelled, seq = c.seq + 1
+    WHERE c.job = the_job
+    RETURNING c.total, c.completed, c.failed, c.cancelled INTO counts;
+    IF NOT FOUND THEN
+        RETURN '{}';
+    ELSIF broken THEN
+        RETURN headrace.end_job_v1(the_job, 'failed', 'error');
+    ELSIF counts.completed + counts.failed + counts.cancelled < counts.total THEN
+        RETURN '{}';
+    END IF;
+    added := headrace.fold_additions_v1(the_job);
+    IF counts.completed + counts.failed + counts.cancelled < counts.total + added THEN
+        RETURN '{}';
+    ELSIF counts.failed > 0 AND EXISTS (
+        -- From an earlier run, of which only a part was retried.
+        SELECT FROM headrace.history h WHERE h.job = the_job AND h.state = 'failed' AND h.critical
+    ) THEN
+        RETURN headrace.end_job_v1(the_job, 'failed', 'error');
+    ELSIF counts.cancelled = counts.total + added THEN
+        RETURN headrace.end_job_v1(the_job, 'cancelled', NULL);
+    END IF;
+    RETURN headrace.end_job_v1(the_job, 'completed', NULL);
+END
+$function$;

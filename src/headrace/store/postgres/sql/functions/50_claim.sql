@@ -1,0 +1,57 @@
+-- Takes the best ready tasks of each want: one probe of the ready index in order per want, never a sort of the backlog.
+-- (568 ms per claim at a million pending with queue = ANY and a global sort, 0.8 ms this way.) The settings hold the
+-- plan: one that was cached while the table was empty would scan it.
+CREATE OR REPLACE FUNCTION headrace.claim_v1(
+    the_worker text, queues text[], pools text[], lanes smallint[], counts integer[]
+)
+RETURNS TABLE (
+    id bigint, claim_no integer, name text, kind text, queue text, pool text, lane smallint, priority integer,
+    arguments text, codec text, version integer, options text, attempt integer, losses integer, max_attempts integer,
+    run_no integer, job bigint, gated boolean, expired boolean, state text, order_at timestamptz, waited double precision
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH clock AS MATERIALIZED (
+        SELECT clock_timestamp() AS at
+    ), picked AS MATERIALIZED (
+        SELECT best.id
+        FROM unnest(queues, pools, lanes, counts) AS w(queue, pool, lane, n)
+        CROSS JOIN LATERAL (
+            SELECT t.id FROM headrace.tasks t
+            WHERE t.queue = w.queue AND t.pool = w.pool AND t.lane = w.lane
+              AND t.state = 'pending' AND t.ready_at IS NOT NULL
+            ORDER BY t.priority DESC, t.order_at, t.id
+            LIMIT w.n
+            FOR UPDATE SKIP LOCKED
+        ) AS best
+        WHERE NOT EXISTS (SELECT FROM headrace.queues q WHERE q.name = w.queue AND q.paused)
+    ), taken AS (
+        UPDATE headrace.tasks t
+        SET state = 'claimed', claim_no = t.claim_no + 1, worker = the_worker, claimed_at = clock.at, ready_at = NULL,
+            started_at = NULL, progress = NULL, reason = NULL
+        FROM picked, clock
+        WHERE t.id = picked.id
+        RETURNING t.*
+    ), begun AS (
+        -- The first claim of a job starts it, in the same statement.
+        UPDATE headrace.jobs j
+        SET state = 'running', started_at = clock.at, deadline_at = clock.at + make_interval(secs => j.timeout)
+        FROM clock
+        WHERE j.id IN (SELECT taken.job FROM taken WHERE taken.job IS NOT NULL)
+          AND j.started_at IS NULL AND j.state = 'pending'
+    )
+    SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version,
+           t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL,
+           coalesce(t.expires_at <= clock.at, false), t.state, t.order_at,
+           greatest(extract(epoch FROM clock.at - t.eligible_at), 0)::double precision
+    FROM taken t, clock
+    ORDER BY t.lane, t.priority DESC, t.order_at, t.id;
+END
+$function$;

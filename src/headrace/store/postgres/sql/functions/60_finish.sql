@@ -1,0 +1,164 @@
+-- Applies settlements and claims what is wanted next, in one round trip and one transaction; the finish comes first, so
+-- that what it readies can be claimed. Arrays are parallel, one entry a settlement. Every write is fenced by the claim.
+-- Returns the claimed tasks, preceded by the settlements that the fence did not let through (state 'refused').
+CREATE OR REPLACE FUNCTION headrace.finish_v1(
+    the_worker text, tasks bigint[], claim_nos integer[], states text[], reasons text[], chargeds boolean[],
+    suspects boolean[], delays double precision[], lanes smallint[], attempts text[], results text[],
+    result_refs text[], result_ttls double precision[], error_classes text[], error_messages text[], tracebacks text[],
+    exit_codes integer[], dead_letters boolean[], ran_fors double precision[], recorded_bys text[], executors text[],
+    want_queues text[], want_pools text[], want_lanes smallint[], want_counts integer[]
+)
+RETURNS TABLE (
+    id bigint, claim_no integer, name text, kind text, queue text, pool text, lane smallint, priority integer,
+    arguments text, codec text, version integer, options text, attempt integer, losses integer, max_attempts integer,
+    run_no integer, job bigint, gated boolean, expired boolean, state text, order_at timestamptz, waited double precision
+)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $function$
+#variable_conflict use_column
+DECLARE
+    instant CONSTANT timestamptz := clock_timestamp();
+    requeued bigint[];
+    gated_ids bigint[];
+    texts text[];
+    ended bigint[];
+    linked bigint[];
+    n_completed bigint;
+    n_failed bigint;
+BEGIN
+    IF states && ARRAY['pending', 'blocked'] THEN
+        WITH input AS (
+            SELECT * FROM unnest(tasks, claim_nos, states, chargeds, suspects, delays, lanes, attempts, error_classes,
+                                 error_messages, tracebacks, exit_codes, ran_fors, recorded_bys, executors)
+                AS s(task, claim_no, state, charged, suspect, delay, lane, attempt_state, error_class, error_message,
+                     traceback, exit_code, ran_for, recorded_by, executor)
+            WHERE s.state IN ('pending', 'blocked')
+        ), before AS MATERIALIZED (
+            -- Cancelled meanwhile, or too old when it would run: the second statement ends it.
+            SELECT t.id, t.run_no, t.attempt, t.claimed_at, t.started_at, s.*
+            FROM input s JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no
+            WHERE t.worker = the_worker AND t.state IN ('claimed', 'running', 'paused')
+              AND (t.expires_at IS NULL OR t.expires_at > instant + make_interval(secs => s.delay))
+            FOR UPDATE OF t
+        ), returned AS (
+            UPDATE headrace.tasks t
+            SET state = b.state, worker = NULL, attempt = t.attempt + b.charged::integer,
+                losses = t.losses + b.suspect::integer, lane = coalesce(b.lane, t.lane),
+                claimed_at = NULL, started_at = NULL, progress = NULL,
+                -- What is given back at once and uncharged keeps its place in the queue.
+                eligible_at = CASE WHEN b.charged OR b.delay > 0
+                                   THEN instant + make_interval(secs => b.delay) ELSE t.eligible_at END,
+                order_at = CASE WHEN t.job IS NULL AND (b.charged OR b.delay > 0)
+                                THEN instant + make_interval(secs => b.delay) ELSE t.order_at END,
+                ready_at = CASE WHEN b.state = 'pending' AND b.delay <= 0 THEN instant END
+            FROM before b WHERE t.id = b.id
+            RETURNING t.id, t.gates
+        ), tried AS (
+            INSERT INTO headrace.attempts AS a (
+                task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
+                error_class, error_message, traceback, exit_code, recorded_by
+            )
+            SELECT b.id, b.claim_no, b.run_no, CASE WHEN b.charged THEN b.attempt + 1 END,
+                   coalesce(b.attempt_state, 'released'), b.charged, the_worker, b.executor, b.claimed_at,
+                   coalesce(b.started_at, instant - make_interval(secs => b.ran_for)), instant,
+                   b.error_class, b.error_message, b.traceback, b.exit_code, b.recorded_by
+            FROM before b
+            WHERE b.attempt_state IS NOT NULL OR b.started_at IS NOT NULL
+            ON CONFLICT (task, claim_no) DO UPDATE
+            SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+                executor = coalesce(excluded.executor, a.executor), started_at = excluded.started_at,
+                finished_at = excluded.finished_at, error_class = excluded.error_class,
+                error_message = excluded.error_message, traceback = excluded.traceback,
+                exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
+        )
+        SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.gates IS NOT NULL),
+               array_agg(r.gates) FILTER (WHERE r.gates IS NOT NULL)
+        INTO requeued, gated_ids, texts FROM returned r;
+    END IF;
+
+    WITH input AS (
+        SELECT * FROM unnest(tasks, claim_nos, states, reasons, chargeds, delays, attempts, results, result_refs,
+                             result_ttls, error_classes, error_messages, tracebacks, exit_codes, dead_letters, ran_fors,
+                             recorded_bys, executors)
+            AS s(task, claim_no, new_state, new_reason, charged, delay, attempt_state, result, result_ref, result_ttl,
+                 error_class, error_message, traceback, exit_code, dead_letter, ran_for, recorded_by, executor)
+    ), moved AS (
+        DELETE FROM headrace.tasks t USING input s
+        WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker = the_worker
+          AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+        RETURNING
+            t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority,
+            CASE WHEN s.new_state NOT IN ('pending', 'blocked') THEN s.new_state
+                 WHEN t.state = 'cancelling' THEN 'cancelled' ELSE 'failed' END AS state,
+            CASE WHEN s.new_state = 'cancelled' OR (t.state = 'cancelling' AND s.new_state IN ('pending', 'blocked'))
+                 THEN coalesce(t.reason, s.new_reason, 'user')
+                 WHEN s.new_state IN ('pending', 'blocked') THEN 'expired' ELSE s.new_reason END AS reason,
+            t.claim_no, t.attempt, t.losses, t.run_no, t.max_attempts, t.worker, t.job, t.critical, t.arguments, t.codec,
+            t.version, t.options, t.gates, t.order_key, t.keyed, t.max_age, t.created_at, t.enqueued_at, t.eligible_at,
+            t.order_at, t.expires_at, t.claimed_at, t.started_at AS written_start, t.cancelling_at, t.progress,
+            coalesce(t.started_at, instant - make_interval(secs => s.ran_for)) AS started_at,
+            s.charged, s.attempt_state, s.result, s.result_ref, s.result_ttl, s.error_class, s.error_message,
+            s.traceback, s.exit_code, s.dead_letter, s.recorded_by, s.executor
+    ), kept AS (
+        INSERT INTO headrace.history (
+            id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
+            worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
+            enqueued_at, eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress,
+            finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message
+        )
+        SELECT m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, m.state, m.reason, m.claim_no,
+               m.attempt + m.charged::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
+               m.arguments, m.codec, m.version, m.options, m.gates, m.order_key, m.keyed, m.max_age, m.created_at,
+               m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at, m.started_at, m.cancelling_at,
+               m.progress, instant, m.dead_letter, m.result, m.result_ref,
+               instant + make_interval(secs => m.result_ttl), m.error_class, m.error_message
+        FROM moved m
+    ), tried AS (
+        INSERT INTO headrace.attempts AS a (
+            task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
+            error_class, error_message, traceback, exit_code, recorded_by
+        )
+        SELECT m.id, m.claim_no, m.run_no, CASE WHEN m.charged THEN m.attempt + 1 END,
+               coalesce(m.attempt_state, CASE WHEN m.state = 'cancelled' THEN 'cancelled' ELSE 'released' END),
+               m.charged, m.worker, m.executor, m.claimed_at, m.started_at, instant,
+               m.error_class, m.error_message, m.traceback, m.exit_code, m.recorded_by
+        FROM moved m WHERE m.attempt_state IS NOT NULL OR m.written_start IS NOT NULL
+        ON CONFLICT (task, claim_no) DO UPDATE
+        SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+            executor = coalesce(excluded.executor, a.executor), started_at = excluded.started_at,
+            finished_at = excluded.finished_at, error_class = excluded.error_class,
+            error_message = excluded.error_message, traceback = excluded.traceback,
+            exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
+    )
+    SELECT array_agg(m.id), array_agg(m.id) FILTER (WHERE m.job IS NOT NULL OR m.keyed OR m.gates IS NOT NULL),
+           count(*) FILTER (WHERE m.state = 'completed'), count(*) FILTER (WHERE m.state = 'failed')
+    INTO ended, linked, n_completed, n_failed FROM moved m;
+
+    IF linked IS NOT NULL THEN
+        PERFORM headrace.ended_v1(linked);
+    END IF;
+    IF gated_ids IS NOT NULL THEN
+        PERFORM headrace.free_gates_v1(gated_ids, texts);
+    END IF;
+    IF n_completed + n_failed > 0 THEN
+        UPDATE headrace.workers w
+        SET tasks_completed = w.tasks_completed + n_completed, tasks_failed = w.tasks_failed + n_failed
+        WHERE w.id = the_worker;
+    END IF;
+    IF coalesce(cardinality(requeued), 0) + coalesce(cardinality(ended), 0) < cardinality(tasks) THEN
+        RETURN QUERY
+        SELECT s.task, s.claim_no, NULL::text, NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer,
+               NULL::text, NULL::text, NULL::integer, NULL::text, NULL::integer, NULL::integer, NULL::integer,
+               NULL::integer, NULL::bigint, false, false, 'refused'::text, NULL::timestamptz, NULL::double precision
+        FROM unnest(tasks, claim_nos) AS s(task, claim_no)
+        WHERE NOT (s.task = ANY (coalesce(requeued, '{}') || coalesce(ended, '{}')));
+    END IF;
+    IF cardinality(want_queues) > 0 THEN
+        RETURN QUERY SELECT * FROM headrace.claim_v1(the_worker, want_queues, want_pools, want_lanes, want_counts);
+    END IF;
+END
+$function$;

@@ -1,0 +1,75 @@
+-- name: get
+-- Tasks by id, wherever they are.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason, false AS dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, NULL::timestamptz AS finished_at, cancelling_at,
+       progress, NULL::text AS result, NULL::text AS result_ref, NULL::timestamptz AS result_expires_at,
+       NULL::text AS error_class, NULL::text AS error_message
+FROM headrace.tasks WHERE id = ANY ($1::bigint[])
+UNION ALL
+SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
+       progress, result, result_ref, result_expires_at, error_class, error_message
+FROM headrace.history WHERE id = ANY ($1::bigint[]);
+
+-- name: list_live
+-- Live tasks, newest creation first; the live table is small, whatever the past.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason, false AS dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, NULL::timestamptz AS finished_at, cancelling_at,
+       progress, NULL::text AS result, NULL::text AS result_ref, NULL::timestamptz AS result_expires_at,
+       NULL::text AS error_class, NULL::text AS error_message
+FROM headrace.tasks t
+WHERE (cardinality($1::text[]) = 0 OR t.state = ANY ($1))
+  AND (cardinality($2::text[]) = 0 OR t.queue = ANY ($2))
+  AND (cardinality($3::text[]) = 0 OR t.name = ANY ($3))
+  AND ($4::bigint IS NULL OR t.job = $4)
+  AND ($5::text IS NULL OR t.worker = $5)
+  AND ($6::timestamptz IS NULL OR (t.created_at, t.id) < ($6, $7::bigint))
+ORDER BY t.created_at DESC, t.id DESC LIMIT $8::integer;
+
+-- name: list_done
+-- Ended tasks, last finished first.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
+       progress, result, result_ref, result_expires_at, error_class, error_message
+FROM headrace.history h
+WHERE (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
+  AND (cardinality($2::text[]) = 0 OR h.queue = ANY ($2))
+  AND (cardinality($3::text[]) = 0 OR h.name = ANY ($3))
+  AND ($4::bigint IS NULL OR h.job = $4)
+  AND ($5::text IS NULL OR h.worker = $5)
+  AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
+  AND ($9::boolean IS NULL OR h.dead_letter = $9)
+ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
+
+-- name: attempts
+-- Every execution of a task, in order.
+SELECT task, claim_no, run_no, attempt, state, charged, worker, executor, handle, claimed_at, started_at, finished_at,
+       error_class, error_message, traceback, exit_code, recorded_by, late_state, late_at
+FROM headrace.attempts WHERE task = $1 ORDER BY claim_no;
+
+-- name: counts
+-- Live tasks by state, and outcomes as their workers counted them.
+SELECT state, count(*) AS n FROM headrace.tasks GROUP BY state
+UNION ALL
+SELECT outcome, sum(n)::bigint FROM headrace.outcomes GROUP BY outcome;
+
+-- name: append_logs
+-- Log lines; one that was sent twice is kept once.
+INSERT INTO headrace.logs (task, claim_no, seq, at, stream, line)
+SELECT s.task, s.claim_no, s.seq, clock_timestamp(), s.stream, s.line
+FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::text[], $5::text[]) AS s(task, claim_no, seq, stream, line)
+ON CONFLICT (task, claim_no, seq) DO NOTHING;
+
+-- name: logs
+-- The lines of a task, or of one of its attempts, after a sequence number.
+SELECT task, claim_no, seq, at, stream, line FROM headrace.logs
+WHERE task = $1 AND ($2::integer IS NULL OR claim_no = $2) AND seq > $3
+ORDER BY claim_no, seq LIMIT $4;
+
+-- name: now
+-- The clock that everything goes by.
+SELECT clock_timestamp();

@@ -1,0 +1,70 @@
+"""The PostgreSQL ledger: the verbs of the seam, composed from one module a concern."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from headrace.store.base import StoreOptions
+from headrace.store.postgres.administration import Administration
+from headrace.store.postgres.claiming import Claiming
+from headrace.store.postgres.connection import Database
+from headrace.store.postgres.enqueueing import Enqueueing
+from headrace.store.postgres.finishing import Finishing
+from headrace.store.postgres.inspection import Inspection
+from headrace.store.postgres.wakeups import Listener, Waker
+from headrace.store.queries import load_queries
+
+
+class PostgresStore:
+    dialect = "postgresql"
+
+    def __init__(self, dsn: str, options: StoreOptions) -> None:
+        self.url = dsn
+        self.options = options
+        self._database = database = Database(dsn, options)
+        queries = load_queries("headrace.store.postgres.sql", options.name)
+        self._waker = Waker(database, queries)
+        self._listener = Listener(database)
+        self._administration = Administration(database, queries)
+        claiming = Claiming(database, queries, self._waker)
+        enqueueing = Enqueueing(database, queries, self._waker, notify=options.extra.get("notify", True))
+        finishing = Finishing(database, queries, claiming)
+        inspection = Inspection(database, queries)
+
+        self.enqueue = enqueueing.enqueue
+        self.enqueue_program = enqueueing.enqueue_program
+        self.claim = claiming.claim
+        self.start = claiming.start
+        self.record_handle = claiming.record_handle
+        self.progress = claiming.progress
+        self.promote = claiming.promote
+        self.finish = finishing.finish
+        self.get = inspection.get
+        self.list = inspection.list_tasks
+        self.attempts = inspection.attempts
+        self.counts = inspection.counts
+        self.append_logs = inspection.append_logs
+        self.logs = inspection.logs
+        self.now = inspection.now
+        self.upgrade = self._administration.upgrade
+        self.downgrade = self._administration.downgrade
+        self.schema_revision = self._administration.schema_revision
+        self.check = self._administration.check
+
+    async def open(self) -> None:
+        await self._database.open()
+        try:
+            await self._administration.require_schema()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._waker.close()
+        await self._listener.close()
+        await self._database.close()
+
+    def listen(self, worker: str, queues: Sequence[str]) -> AbstractAsyncContextManager[AsyncIterator[str]]:
+        return self._listener.listen(worker, queues)
+
+    async def wake(self, queues: Iterable[str]) -> None:
+        await self._waker.wake(queues)

@@ -1,0 +1,166 @@
+"""Wake-ups by LISTEN/NOTIFY: hints on a connection of their own, never a promise."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from headrace.core.errors import HeadraceError
+from headrace.store.postgres.connection import Database
+
+# NOTIFY takes a lock that serialises commits (9.9k -> 3.8k commits/s with 32 clients), so it is sent at the first sign of
+# work, and then at most once per queue in this time.
+_QUIET = 0.005
+_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_CHECK = 15.0
+
+
+class Waker:
+    """Decides which queues are notified now; the rest follows when the quiet time is over."""
+
+    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+        self._database = database
+        self._queries = queries
+        self._last: dict[str, float] = {}
+        self._late: dict[str, asyncio.TimerHandle] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def due(self, queues: Iterable[str]) -> list[str]:
+        """Those to notify in this very transaction; the others are promised for later."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        first: list[str] = []
+        for queue in queues:
+            wait = self._last.get(queue, 0.0) + _QUIET - now
+            if wait <= 0:
+                self._last[queue] = now
+                first.append(queue)
+            elif queue not in self._late:
+                # A little later than needed: the transaction that this hint is about has to commit first.
+                self._late[queue] = loop.call_later(wait + _QUIET, self._send_late, queue)
+        return first
+
+    async def wake(self, queues: Iterable[str]) -> None:
+        if first := self.due(sorted(set(queues))):
+            await self._database.fetch(self._queries["notify"], first)
+
+    def close(self) -> None:
+        for handle in self._late.values():
+            handle.cancel()
+        self._late.clear()
+
+    def _send_late(self, queue: str) -> None:
+        self._late.pop(queue, None)
+        if not self._database.is_open:
+            return
+        self._last[queue] = asyncio.get_running_loop().time()
+        task = asyncio.create_task(self._send(queue), name=f"headrace-notify-{queue}")
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send(self, queue: str) -> None:
+        # A hint that is lost costs a poll.
+        with contextlib.suppress(HeadraceError, asyncpg.PostgresError):
+            await self._database.fetch(self._queries["notify"], [queue])
+
+
+class _Subscriber:
+    """Hints for one listener; the same hint twice before it is read is one."""
+
+    def __init__(self, worker: str, queues: Sequence[str]) -> None:
+        self.worker = worker
+        self.queues = frozenset(queues)
+        self._pending: dict[str, None] = {}
+        self._arrived = asyncio.Event()
+
+    def offer(self, hint: str) -> None:
+        self._pending[hint] = None
+        self._arrived.set()
+
+    def offer_all(self) -> None:
+        for hint in (*sorted(self.queues), "cancel"):
+            self.offer(hint)
+
+    async def hints(self) -> AsyncIterator[str]:
+        while True:
+            await self._arrived.wait()
+            hint = next(iter(self._pending))
+            del self._pending[hint]
+            if not self._pending:
+                self._arrived.clear()
+            yield hint
+
+
+class Listener:
+    """One LISTEN connection for all subscribers of this store; it comes back by itself after an outage."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._subscribers: set[_Subscriber] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
+        subscriber = _Subscriber(worker, queues)
+        self._subscribers.add(subscriber)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._serve(), name="headrace-listen")
+        try:
+            yield subscriber.hints()
+        finally:
+            self._subscribers.discard(subscriber)
+            if not self._subscribers:
+                await self.close()
+
+    async def close(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _serve(self) -> None:
+        failures = 0
+        while True:
+            try:
+                connection = await asyncpg.connect(self._database.dsn, **self._database.connect_arguments())
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)] * random.uniform(0.8, 1.2))
+                failures += 1
+                continue
+            try:
+                lost = asyncio.Event()
+                connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                await connection.add_listener(self._database.name, self._queue_has_work)
+                await connection.add_listener(f"{self._database.name}_cancel", self._worker_is_told)
+                failures = 0
+                # Whatever was notified while nobody listened is made up for by looking at once.
+                for subscriber in self._subscribers:
+                    subscriber.offer_all()
+                while not lost.is_set():
+                    # A line that is dead without a word is found by asking.
+                    try:
+                        await asyncio.wait_for(lost.wait(), _CHECK)
+                    except TimeoutError:
+                        await connection.execute("SELECT 1", timeout=_CHECK)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+                pass
+            finally:
+                connection.terminate()
+            await asyncio.sleep(_PAUSES[0])
+
+    def _queue_has_work(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+        queue = str(payload)
+        for subscriber in self._subscribers:
+            if queue in subscriber.queues:
+                subscriber.offer(queue)
+
+    def _worker_is_told(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+        worker = str(payload)
+        for subscriber in self._subscribers:
+            if worker == subscriber.worker:
+                subscriber.offer("cancel")

@@ -39,7 +39,12 @@ class Entry(Protocol):
 
 
 class Source(Protocol):
-    """Where executors find callables by name; in a child process it is the same app, imported again."""
+    """Where executors find callables by name; in a child process it is the same app, imported again.
+
+    A child imports `target` ("module:attribute"). The attribute is a Source itself, or has one as its attribute
+    `source`. A Source may have a method `resources()` that gives an async context manager of `Mapping[str, Any]`: it is
+    entered once per child, before the first task, and left when the child is retired.
+    """
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """Raises UnknownTask, or EntrypointError for a dotted path that cannot be imported."""
@@ -63,10 +68,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What came of a launch. `ran_for` is None when user code was never entered."""
+    """What came of a launch. `ran_for` is None when user code was never entered.
+
+    `unknown` with Released: nobody registered the name in the process that was to run it; the worker chooses the delay.
+    """
 
     outcome: Outcome
     ran_for: float | None = None
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +101,17 @@ class Executor(Protocol):
         """How many more launches can start now."""
         ...
 
-    async def run(self, launch: Launch) -> Ran: ...
+    async def run(self, launch: Launch) -> Ran:
+        """Never cancel the asyncio task that awaits this to end an attempt: call `stop`. A cancellation from outside
+        (the loop shuts down) ends the attempt without an outcome.
+        """
+        ...
 
     async def stop(self, ref: Ref, *, grace: float, reason: str = "user") -> None:
-        """Tell a running attempt to stop; after `grace` seconds end it by force where that can be done."""
+        """Tell a running attempt to stop; after `grace` seconds end it by force where that can be done.
+
+        Returns at once; `run` returns the outcome: Cancelled with `reason`, or what the attempt came to before it
+        could be stopped. An attempt that is not here is ignored. One that has not entered user code yet gives
+        Cancelled with ran_for None.
+        """
         ...

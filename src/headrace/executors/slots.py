@@ -16,14 +16,17 @@ from pathlib import Path
 
 from headrace.core.task import Ref
 
-# used, verdict, pid, worker index, task, claim_no, entered, soft deadline, hard deadline, interrupted, loop tick
-_SLOT = struct.Struct("<BBxxiiqqdddB7x")
+# used, verdict, kind, interrupted, pid, worker index, task, claim_no, entered, soft deadline, hard deadline
+_SLOT = struct.Struct("<BBBBii4xqqddd")
+_VERDICT, _INTERRUPTED = 1, 3
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
 
 FREE, USED = 0, 1
 VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
+# Who has to die for the attempt to end: the worker process (its loop, one of its threads), a child, a process group.
+LOOP, THREAD, CHILD, GROUP = 0, 1, 2, 3
 NEVER = float("inf")
 
 
@@ -38,8 +41,9 @@ class Occupied:
     entered: float
     soft: float
     hard: float
-    interrupted: bool
+    interrupted: bool  # SoftTimeLimitExceeded has been raised; nothing is left to signal
     verdict: int
+    kind: int = LOOP
 
 
 class SlotTable:
@@ -77,7 +81,15 @@ class SlotTable:
         return _HEADER.size + _MAX_WORKERS * _TICK.size + index * _SLOT.size
 
     def enter(
-        self, index: int, *, worker: int, ref: Ref, soft: float | None, hard: float | None, pid: int | None = None
+        self,
+        index: int,
+        *,
+        worker: int,
+        ref: Ref,
+        soft: float | None,
+        hard: float | None,
+        pid: int | None = None,
+        kind: int = LOOP,
     ) -> float:
         """Say that user code of `ref` is about to be entered in this process. Returns the instant of entry."""
         now = time.monotonic()
@@ -87,14 +99,15 @@ class SlotTable:
             offset,
             FREE,
             VERDICT_NONE,
+            kind,
+            0,
             pid or os.getpid(),
             worker,
-            ref.id,
-            ref.claim_no,
+            ref[0],
+            ref[1],
             now,
             NEVER if soft is None else now + soft,
             NEVER if hard is None else now + hard,
-            0,
         )
         self._memory[offset] = USED
         return now
@@ -104,17 +117,20 @@ class SlotTable:
 
     def judge(self, index: int, verdict: int) -> None:
         """Written by the one who kills, before the kill, so that whoever sees the death knows why."""
-        self._memory[self._offset(index) + 1] = verdict
+        self._memory[self._offset(index) + _VERDICT] = verdict
 
     def mark_interrupted(self, index: int) -> None:
-        self._memory[self._offset(index) + _SLOT.size - 8] = 1
+        """Written by the process of the attempt once SoftTimeLimitExceeded has been raised: watchers stop signalling."""
+        self._memory[self._offset(index) + _INTERRUPTED] = 1
 
     def read(self, index: int) -> Occupied | None:
-        used, verdict, pid, worker, task, claim_no, entered, soft, hard, interrupted = _SLOT.unpack_from(
-            self._memory, self._offset(index)
-        )
-        if used != USED:
+        """What the slot says, or None when it is free or being written at this moment."""
+        offset = self._offset(index)
+        fields = _SLOT.unpack_from(self._memory, offset)
+        # Another process writes while this one reads: only what is read twice alike was whole.
+        if fields[0] != USED or _SLOT.unpack_from(self._memory, offset) != fields:
             return None
+        _, verdict, kind, interrupted, pid, worker, task, claim_no, entered, soft, hard = fields
         return Occupied(
             index=index,
             pid=pid,
@@ -125,6 +141,7 @@ class SlotTable:
             hard=hard,
             interrupted=bool(interrupted),
             verdict=verdict,
+            kind=kind,
         )
 
     def occupied(self, *, worker: int | None = None) -> list[Occupied]:
@@ -142,3 +159,25 @@ class SlotTable:
 
     def last_tick(self, worker: int) -> float:
         return _TICK.unpack_from(self._memory, _HEADER.size + worker * _TICK.size)[0]
+
+
+class SlotRange:
+    """The slots [first, first + count) of one worker process, which it shares out among its executors."""
+
+    def __init__(self, table: SlotTable, *, worker: int = 0, first: int = 0, count: int | None = None) -> None:
+        self.table = table
+        self.worker = worker
+        last = table.capacity if count is None else first + count
+        if not 0 <= first <= last <= table.capacity:
+            raise ValueError(f"slots {first} to {last} do not lie in a table of {table.capacity}")
+        self._free = list(range(last - 1, first - 1, -1))
+
+    def free(self) -> int:
+        return len(self._free)
+
+    def take(self) -> int | None:
+        """The index of a slot that nobody uses, to be given back; None when all are taken."""
+        return self._free.pop() if self._free else None
+
+    def give(self, index: int) -> None:
+        self._free.append(index)

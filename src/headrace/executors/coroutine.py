@@ -1,0 +1,321 @@
+"""`async def` on the event loop of the worker process.
+
+Each attempt is one asyncio task, started eagerly, whose coroutine is a driver around the user's. The driver turns the
+cancellation by which a timer wakes the coroutine into SoftTimeLimitExceeded, and every ending into an outcome.
+
+- soft limit: raised at the `await` where the coroutine waits, or, while it blocks the loop, by SIGUSR1 (interruption).
+- hard limit: cancelled for good; one that does not end within `hard_grace` is closed. A coroutine that blocks the loop
+  is ended with its process, by the watcher of the slot table.
+- stop: the same with the caller's grace. A coroutine that swallows the cancellation and refuses to be closed is
+  abandoned: it gives `Cancelled` all the same, and what is left of it runs on without anyone listening.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
+from typing import Any, override
+
+from headrace.core.errors import SoftTimeLimitExceeded
+from headrace.core.outcome import Cancelled, Outcome, Released
+from headrace.core.task import Ref
+from headrace.executors.base import Capabilities, Launch, Limits, Ran
+from headrace.executors.context import Channel, Context, LogLine, Progress, running
+from headrace.executors.interruption import install_handlers, soft_limit
+from headrace.executors.invocation import (
+    Call,
+    Host,
+    outcome_of_exception,
+    outcome_of_value,
+    prepare,
+    timed_out,
+)
+from headrace.executors.slots import LOOP, NEVER, SlotRange
+
+HARD_GRACE = 0.25
+
+
+async def enter(call: Call) -> Any:
+    """The frame that waits for user code; a `def` that gives an awaitable is waited for as well."""
+    value = call()
+    return await value if call.entry.is_async or hasattr(value, "__await__") else value
+
+
+class Attempt(Coroutine[Any, Any, None]):
+    """One running coroutine: what its asyncio task drives, and what timers and `stop` act on."""
+
+    __slots__ = ("_done", "_limit", "_timer", "_user", "context", "hard_at", "launch", "outcome", "task", "timed_out")
+
+    def __init__(self, launch: Launch, call: Call, context: Context, *, limit: int, entered: float) -> None:
+        self.launch = launch
+        self.context = context
+        self._user = enter(call)
+        self._limit = limit
+        self._done: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.outcome: Outcome | None = None
+        self.timed_out = False
+        limits = launch.limits
+        self.hard_at = NEVER if limits.hard is None else entered + limits.hard
+        context.control.soft_at = NEVER if limits.soft is None else entered + limits.soft
+
+    # --- driven by the asyncio task -----------------------------------------------------------------------------------
+
+    @override
+    def send(self, value: Any, /) -> Any:
+        return self._step(self._user.send, value)
+
+    @override
+    def throw(self, typ: Any, val: Any = None, tb: Any = None, /) -> Any:
+        error = typ if isinstance(typ, BaseException) else val if val is not None else typ()
+        control = self.context.control
+        if isinstance(error, asyncio.CancelledError) and self._soft_is_due():
+            # This cancellation is ours: it only served to wake the coroutine.
+            assert self.task is not None
+            self.task.uncancel()
+            error = soft_limit(control, self.context.task_id)
+        return self._step(self._user.throw, error)
+
+    @override
+    def close(self) -> None:
+        self._user.close()
+
+    @override
+    def __await__(self) -> Generator[Any, Any, None]:
+        raise TypeError("an attempt is driven by its asyncio task only")
+
+    def _soft_is_due(self) -> bool:
+        control = self.context.control
+        ending = self.timed_out or control.stop_reason is not None
+        return not ending and not control.interrupted and time.monotonic() >= control.soft_at
+
+    def _step(self, step: Callable[[Any], Any], argument: Any) -> Any:
+        if self.outcome is not None:
+            raise StopIteration  # closed from outside; its asyncio task learns it now
+        try:
+            return self._resume(step, argument)
+        except StopIteration as end:
+            self.context.control.open = False
+            self.finish(self._outcome_of(end.value))
+        except BaseException as error:
+            self.context.control.open = False
+            self.finish(self._outcome_of_error(error))
+        raise StopIteration
+
+    def _resume(self, step: Callable[[Any], Any], argument: Any) -> Any:
+        try:
+            return step(argument)
+        except SoftTimeLimitExceeded as error:
+            if self._user.cr_frame is None:
+                raise
+            # The signal arrived between the driver and the coroutine, which has not seen it yet.
+            return self._user.throw(error)
+
+    # --- how it ends --------------------------------------------------------------------------------------------------
+
+    def _outcome_of(self, value: Any) -> Outcome:
+        if self.timed_out:
+            return timed_out(self.launch.limits.hard)
+        assert self.launch.entry is not None
+        return outcome_of_value(value, self.launch.entry, self.launch.policy, result_limit=self._limit)
+
+    def _outcome_of_error(self, error: BaseException) -> Outcome:
+        if self.timed_out:
+            return timed_out(self.launch.limits.hard, detail=error)
+        return outcome_of_exception(error, self.launch.policy, stop_reason=self.context.control.stop_reason)
+
+    def finish(self, outcome: Outcome) -> None:
+        if self.outcome is None:
+            self.outcome = outcome
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._done is not None and not self._done.done():
+                self._done.set_result(None)
+
+    def task_ended(self, task: asyncio.Task[None]) -> None:
+        """The net below: an exception that a signal raised in the driver itself, after the user's code had ended."""
+        if self.outcome is None and not task.cancelled():
+            error = task.exception()
+            self.finish(self._outcome_of_error(error or RuntimeError("the attempt ended without an outcome")))
+
+    async def wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._done = loop.create_future()
+        assert self.task is not None
+        self.task.add_done_callback(self.task_ended)
+        self._arm(loop)
+        await self._done
+        if self.timed_out or self.context.control.interrupted or self.context.cancelled:
+            self._cancel_what_it_started(loop)
+
+    # --- limits and stop ----------------------------------------------------------------------------------------------
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        control = self.context.control
+        due = self.hard_at if control.interrupted else min(control.soft_at, self.hard_at)
+        if due != NEVER:
+            self._timer = loop.call_later(max(0.0, due - time.monotonic()), self._on_time, loop)
+
+    def _on_time(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = time.monotonic()
+        if now >= self.hard_at:
+            self.timed_out = True
+            self.end(HARD_GRACE, loop)
+            return
+        if self._soft_is_due() and self.task is not None:
+            self.task.cancel()
+            # Where what it waits for swallows the cancellation, ask again until it has been told.
+            self._timer = loop.call_later(min(0.05, self.hard_at - now), self._on_time, loop)
+            return
+        self._arm(loop)
+
+    def end(self, grace: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Cancel for good; after `grace`, close."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self.task is not None:
+            self.task.cancel()
+        self._timer = loop.call_later(grace, self.abandon)
+
+    def stop(self, reason: str, grace: float, loop: asyncio.AbstractEventLoop) -> None:
+        control = self.context.control
+        if self.outcome is None and control.stop_reason is None:
+            control.stop_reason = reason
+            control.stop_raised = True  # told by cancellation, not by a signal
+            self.end(min(grace, max(0.0, self.hard_at - time.monotonic())), loop)
+
+    def abandon(self) -> None:
+        if self.outcome is not None:
+            return
+        self.context.control.open = False
+        try:
+            self._user.close()
+        except BaseException:  # noqa: S110 - it ignored GeneratorExit or raised while closing: nobody listens any more
+            pass
+        reason = self.context.control.stop_reason
+        self.finish(
+            Cancelled(reason=reason, message="it did not stop when told to and was closed")
+            if reason is not None and not self.timed_out
+            else timed_out(self.launch.limits.hard)
+        )
+        if self.task is not None:
+            self.task.cancel()
+
+    def _cancel_what_it_started(self, loop: asyncio.AbstractEventLoop) -> None:
+        """An exception raised at an `await` inside a task group leaves the group's tasks behind."""
+        for task in asyncio.all_tasks(loop):
+            if task is not self.task and task.get_context().get(running) is self.context:
+                task.cancel()
+
+
+class CoroutineExecutor:
+    """Up to `concurrency` coroutines at once, each with a slot of the table while it runs."""
+
+    name = "coroutine"
+    capabilities = Capabilities(kill=False)
+
+    def __init__(self, *, concurrency: int, slots: SlotRange, host: Host) -> None:
+        self._concurrency = concurrency
+        self._slots = slots
+        self._host = host
+        self._running: dict[Ref, Attempt] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._channel: Channel = host.channel
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._channel = LoopChannel(self._host.channel, self._loop)
+        install_handlers()
+
+    async def close(self) -> None:
+        running_now = list(self._running.values())
+        for attempt in running_now:
+            await self.stop(attempt.launch.ref, grace=HARD_GRACE, reason="stopped")
+        waits = [attempt.task for attempt in running_now if attempt.task is not None]
+        if waits:
+            await asyncio.wait(waits, timeout=2 * HARD_GRACE)
+
+    def free(self) -> int:
+        return min(self._concurrency - len(self._running), self._slots.free())
+
+    async def run(self, launch: Launch) -> Ran:
+        loop, entry = self._loop, launch.entry
+        if loop is None or entry is None:
+            raise RuntimeError("open the executor first, and give the launch its entry")
+        index = self._slots.take()
+        if index is None:
+            return Ran(outcome=Released())
+        claim, host, slots = launch.claim, self._host, self._slots
+        ref = Ref(claim.id, claim.claim_no)
+        try:
+            context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
+            call = prepare(launch, entry, context, host.resources)
+            if isinstance(call, Ran):
+                return call
+            limits: Limits = launch.limits
+            entered = slots.table.enter(
+                index, worker=slots.worker, ref=ref, soft=limits.soft, hard=limits.hard, kind=LOOP
+            )
+            attempt = Attempt(launch, call, context, limit=host.result_limit, entered=entered)
+            if limits.soft is not None:
+                context.control.on_interrupted = lambda: slots.table.mark_interrupted(index)
+            self._running[ref] = attempt
+            try:
+                await self._drive(attempt, loop)
+            finally:
+                del self._running[ref]
+                slots.table.leave(index)
+            assert attempt.outcome is not None
+            return Ran(outcome=attempt.outcome, ran_for=time.monotonic() - entered)
+        finally:
+            slots.give(index)
+
+    async def _drive(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
+        variables = copy_context()
+        variables.run(running.set, attempt.context)
+        attempt.context.control.open = True
+        # Eager: a coroutine that never waits costs no turn of the loop.
+        task: asyncio.Task[None] = asyncio.Task(attempt, loop=loop, context=variables, eager_start=True)
+        if attempt.outcome is not None:
+            return
+        attempt.task = task
+        if task.done():
+            attempt.task_ended(task)
+            return
+        try:
+            await attempt.wait(loop)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def stop(self, ref: Ref, *, grace: float, reason: str = "user") -> None:
+        attempt = self._running.get(ref)
+        if attempt is not None and self._loop is not None:
+            attempt.stop(reason, grace, self._loop)
+
+
+class LoopChannel:
+    """Brings what other threads say to the thread of the loop."""
+
+    __slots__ = ("_channel", "_loop", "_thread")
+
+    def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
+        self._channel = channel
+        self._loop = loop
+        self._thread = threading.get_ident()
+
+    def _call(self, method: Callable[..., None], *arguments: object) -> None:
+        if threading.get_ident() == self._thread:
+            method(*arguments)
+        else:
+            self._loop.call_soon_threadsafe(method, *arguments)
+
+    def log(self, ref: Ref, line: LogLine, /) -> None:
+        self._call(self._channel.log, ref, line)
+
+    def progress(self, ref: Ref, progress: Progress, /) -> None:
+        self._call(self._channel.progress, ref, progress)
+
+    def heartbeat(self, ref: Ref, /) -> None:
+        self._call(self._channel.heartbeat, ref)

@@ -1,0 +1,138 @@
+"""A process that imports the user's module once and forks children from it.
+
+It has no threads and no connections when it forks, so children start in milliseconds and inherit nothing that another
+process uses. It reports each child's exit status, because it is their parent. When the worker process dies the socket
+ends, and the forkserver ends its children and itself.
+
+Requests: {"config": ChildConfig} with two descriptors (socket, tokens). Reports: ("ready", None) | ("failed", text)
+once, then ("forked", pid) in the order of requests, and ("exited", pid, status) in any order.
+"""
+
+import array
+import contextlib
+import ctypes
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from headrace.executors import wire
+
+_DESCRIPTORS = 2
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to end this process when its parent does; where that is not possible the socket's end does it."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def main() -> None:
+    """Arguments: the descriptor of the socket, the target, the pid of the worker process."""
+    descriptor, target, worker = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    die_with_parent(worker)
+    # A terminal's Ctrl-C or a service manager's TERM goes to the whole group; the worker decides what it means. Not
+    # SIG_IGN, which programs started by tasks would inherit.
+    signal.signal(signal.SIGINT, _ignore)
+    signal.signal(signal.SIGTERM, _ignore)
+    control = socket.socket(fileno=descriptor)
+    control.set_inheritable(False)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    from headrace.executors import child
+
+    try:
+        child.load_source(target)
+    except BaseException:
+        control.sendall(wire.encode(("failed", traceback.format_exc())))
+        return
+    control.sendall(wire.encode(("ready", None)))
+    gc.collect()
+    gc.freeze()  # children share these pages as long as nobody's collector touches them
+    _serve(control)
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+def _serve(control: socket.socket) -> None:
+    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _ignore)
+    decoder, descriptors, children = wire.Decoder(), array.array("i"), set[int]()
+    size = 4096
+    while True:
+        readable, _, _ = select.select([control, wake_read], [], [])
+        if wake_read in readable:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake_read, 4096)
+        _reap(control, children)
+        if control not in readable:
+            continue
+        data, ancillary, _, _ = control.recvmsg(65536, socket.CMSG_SPACE(size))
+        if not data:
+            _end(children)
+            return
+        for level, kind, body in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                descriptors.frombytes(body[: len(body) - len(body) % descriptors.itemsize])
+        for request in decoder.feed(data):
+            taken = descriptors[:_DESCRIPTORS]
+            del descriptors[:_DESCRIPTORS]
+            pid = _fork(request, taken, keep_closed=(control.fileno(), wake_read, wake_write))
+            children.add(pid)
+            for taken_descriptor in taken:
+                os.close(taken_descriptor)
+            control.sendall(wire.encode(("forked", pid)))
+
+
+def _fork(request: dict[str, Any], descriptors: "array.array[int]", *, keep_closed: tuple[int, ...]) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        die_with_parent(parent)
+        for descriptor in keep_closed:
+            os.close(descriptor)
+        from headrace.executors import child
+
+        child.main(request["config"], connection=descriptors[0], tokens=descriptors[1])
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        # Not sys.exit: what the forkserver registered to run at its exit is not the child's.
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _reap(control: socket.socket, children: set[int]) -> None:
+    while children:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        if pid in children:
+            children.discard(pid)
+            control.sendall(wire.encode(("exited", pid, os.waitstatus_to_exitcode(status))))
+
+
+def _end(children: set[int]) -> None:
+    for pid in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

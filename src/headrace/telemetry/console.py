@@ -1,0 +1,60 @@
+"""The worker's own log lines: one sink for events, so that the logic needs no log calls."""
+
+import logging
+
+from headrace.telemetry.events import (
+    Event,
+    LeaseWasLost,
+    LoopStalled,
+    ProcessDied,
+    ReportRefused,
+    Rescued,
+    StoreBack,
+    StoreLost,
+    TaskFinished,
+    WorkerStarted,
+    WorkerStopped,
+)
+
+logger = logging.getLogger("headrace.worker")
+
+
+def console(event: Event) -> None:
+    """Finished tasks at DEBUG, failures and lifetimes at INFO, what an operator should see at WARNING."""
+    match event:
+        case TaskFinished(state="failed"):
+            logger.info(
+                "task %d %s failed (%s): %s; headrace tasks show %d",
+                event.task, event.name, event.outcome, event.error, event.task,
+            )  # fmt: skip
+        case TaskFinished():
+            logger.debug("task %d %s %s (%s)", event.task, event.name, event.state, event.outcome)
+        case ReportRefused():
+            logger.warning(
+                "task %d: the %s of claim %d by %s was refused, someone else holds it now",
+                event.task, event.act, event.claim_no, event.worker,
+            )  # fmt: skip
+        case WorkerStarted():
+            logger.info("worker %s takes %s", event.worker, ", ".join(event.queues) or "every queue")
+        case WorkerStopped():
+            logger.info("worker %s stopped (%s), gave back %d tasks", event.worker, event.reason, event.released)
+        case LeaseWasLost():
+            logger.warning("worker %s lost its lease; it stops its attempts and starts anew", event.worker)
+        case Rescued():
+            logger.warning(
+                "worker %s is dead: %d of its tasks charged and %d given back by %s",
+                event.worker, event.charged, event.released, event.by,
+            )  # fmt: skip
+        case ProcessDied():
+            logger.warning("process %d of worker %s died (%s)", event.pid, event.worker, event.exit_code)
+        case LoopStalled():
+            logger.warning(
+                "the event loop of %s has not turned for %.1f s (an async task blocks it?); gave back %d tasks",
+                event.worker, event.seconds, event.released,
+            )  # fmt: skip
+        case StoreLost():
+            logger.warning("%s: the store cannot be reached (%s); trying again until it can", event.what, event.error)
+        case StoreBack():
+            logger.info("%s: the store is back after %.1f s", event.what, event.after)
+        case _:
+            pass

@@ -1,0 +1,143 @@
+"""Typed events at the seams, and the bus that carries them. Nobody listening costs one truth test."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskClaimed:
+    task: int
+    claim_no: int
+    name: str
+    queue: str
+    waited: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted:
+    task: int
+    claim_no: int
+    name: str
+    queue: str
+    executor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFinished:
+    """The ledger accepted what came of a claim. `state` is the state it wrote, `outcome` how the attempt ended."""
+
+    task: int
+    claim_no: int
+    name: str
+    queue: str
+    kind: str
+    executor: str
+    state: str
+    outcome: str
+    charged: bool
+    ran_for: float | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRefused:
+    """The claim no longer held: someone else has the task, and this report changed nothing."""
+
+    task: int
+    claim_no: int
+    worker: str
+    act: str  # start, finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStarted:
+    worker: str
+    queues: tuple[str, ...]
+    concurrency: int
+    children: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopped:
+    worker: str
+    released: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseWasLost:
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescued:
+    """A dead worker's tasks were taken from it."""
+
+    worker: str
+    by: str
+    charged: int
+    released: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessDied:
+    """A worker process ended without being asked to."""
+
+    worker: str
+    pid: int
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStalled:
+    """An event loop did not turn; what it had not started was given back."""
+
+    worker: str
+    seconds: float
+    released: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLost:
+    what: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreBack:
+    what: str
+    after: float
+
+
+type Event = (
+    TaskClaimed
+    | TaskStarted
+    | TaskFinished
+    | ReportRefused
+    | WorkerStarted
+    | WorkerStopped
+    | LeaseWasLost
+    | Rescued
+    | ProcessDied
+    | LoopStalled
+    | StoreLost
+    | StoreBack
+)
+type Listener = Callable[[Event], None]
+
+
+class Bus:
+    """Calls its listeners in the caller's thread. Falsy while nobody listens, so that hot paths can skip the event."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._listeners)
+
+    def subscribe(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def emit(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)

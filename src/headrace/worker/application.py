@@ -1,0 +1,53 @@
+"""What a worker needs of an app, and how it is found from `module:name`. The App itself lies above this layer."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, cast
+
+from headrace.core.errors import SettingsError
+from headrace.executors.base import Source
+from headrace.store.base import Store, StoreOptions
+from headrace.store.connect import connect
+
+
+class Application(Source, Protocol):
+    """The public App as a worker sees it."""
+
+    name: str
+    store_url: str
+
+    def lifespan_context(self) -> AbstractAsyncContextManager[Mapping[str, Any]]:
+        """Opens what `@app.lifespan` yields, once per process."""
+        ...
+
+    def queue_names(self) -> Iterable[str]:
+        """The queues that its tasks name."""
+        ...
+
+
+def load(target: str) -> Application:
+    """The app at `module:name` (or `module`, with an app called `app`); the working directory is importable."""
+    module_name, _, attribute = target.partition(":")
+    directory = os.getcwd()
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name and not module_name.startswith(f"{error.name}."):
+            raise
+        raise SettingsError(
+            f"there is no module {module_name!r} for {target!r} below {directory}; write module:app, as in tasks:app"
+        ) from error
+    for part in (attribute or "app").split("."):
+        found = getattr(found, part, None)
+    if found is None or not hasattr(found, "resolve"):
+        raise SettingsError(f"{target!r} is not an App; write module:app, where app = App(...) in that module")
+    return cast("Application", found)
+
+
+def store_of(app: Application, *, lease: float) -> Store:
+    return connect(app.store_url, StoreOptions(name=app.name, lease=lease))

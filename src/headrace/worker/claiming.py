@@ -1,0 +1,211 @@
+"""How much to claim, and when: for free slots and about 100 ms of work beyond them, never more than can start soon."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from headrace.core.errors import StoreUnavailable
+from headrace.core.task import ClaimedTask, Pool, Want
+from headrace.runtime.faults import reached
+from headrace.store.base import Store
+from headrace.worker.buffer import Buffer
+
+_AHEAD = 0.1  # seconds of work that the buffer holds beyond the free slots
+_DEEPEST = 500
+_FIRST_PAUSE = 0.02
+
+type Received = Callable[[Sequence[ClaimedTask], float], None]
+
+
+class Throughput:
+    """Starts per second over the last moments, from which the depth of the buffer follows."""
+
+    def __init__(self, *, window: float = 0.2) -> None:
+        self._window = window
+        self._since = 0.0
+        self._count = 0
+        self.rate = 0.0
+
+    def count(self, now: float) -> None:
+        self._count += 1
+        elapsed = now - self._since
+        if elapsed < self._window:
+            return
+        # After a quiet time the old window says nothing: a long gap counts as a slow start.
+        self.rate = self._count / elapsed
+        self._since, self._count = now, 0
+
+
+class Claimer:
+    """Decides what to ask for and keeps at most one claim under way, alone or as a passenger of a finish."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        worker: Callable[[], str],
+        buffer: Buffer,
+        free: Mapping[Pool, Callable[[], int]],
+        received: Received,
+        poll: float,
+        busy: Callable[[], bool],
+        rng: random.Random,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._buffer = buffer
+        self._free = free
+        self._received = received
+        self._poll = poll
+        self._busy = busy
+        self._rng = rng
+        self._queues: list[str] = []
+        self._wake = asyncio.Event()
+        self._under_way = False
+        self._pause = 0.0
+        self._next = 0.0
+        self._open = True
+        self._suspended = False
+        self.throughput: dict[Pool, Throughput] = {pool: Throughput() for pool in free}
+        self.uncertain = False  # a claim failed in a way that may have taken tasks we do not know of
+        self.last_empty: float | None = None  # when a claim that asked everywhere last found nothing
+
+    @property
+    def queues(self) -> Sequence[str]:
+        return self._queues
+
+    def set_queues(self, queues: Iterable[str]) -> None:
+        self._queues = sorted(set(queues))
+
+    def close(self) -> None:
+        """Claim no more; what is under way still arrives."""
+        self._open = False
+        self._wake.set()
+
+    def suspend(self, suspended: bool) -> None:
+        """While outcomes cannot be written nothing new is taken."""
+        self._suspended = suspended
+        self._wake.set()
+
+    @property
+    def under_way(self) -> bool:
+        return self._under_way
+
+    def poke(self, queue: str | None = None) -> None:
+        """There may be work: ask now."""
+        if queue is not None:
+            for pool in self._free:
+                for lane in self._buffer.queue(pool, queue).lanes.values():
+                    lane.more = True
+        self._pause = 0.0
+        self._next = 0.0
+        self.last_empty = None
+        self._wake.set()
+
+    def hungry(self) -> None:
+        """A slot became free; ask unless the last answers were empty and it is too early to ask again."""
+        if time.monotonic() >= self._next:
+            self._wake.set()
+
+    def pause_for_check(self) -> bool:
+        """Keep claims from starting while someone compares notes with the ledger; False while one is under way."""
+        if self._under_way:
+            return False
+        self._under_way = True
+        return True
+
+    def checked(self) -> None:
+        self._under_way = False
+        self._wake.set()
+
+    def begin(self) -> list[Want]:
+        """The wants of a claim that starts now, or nothing. Whoever got wants must call `end`."""
+        if self._under_way or not self._open or self._suspended or time.monotonic() < self._next:
+            return []
+        wants = self._wants()
+        self._under_way = bool(wants)
+        return wants
+
+    def end(self, wants: Sequence[Want], claims: Sequence[ClaimedTask] | None, *, asked_at: float) -> None:
+        """Take in the answer; None when the claim failed."""
+        self._under_way = False
+        if claims is None:
+            self.uncertain = True
+            self._slow_down()
+            return
+        self._remember(wants, claims)
+        if claims:
+            self._pause, self._next, self.last_empty = 0.0, 0.0, None
+            self._received(claims, asked_at)
+        else:
+            self.last_empty = time.monotonic()
+            self._slow_down()
+
+    async def run(self) -> None:
+        """Ask whenever there is room, alone: a busy finisher carries the claim instead."""
+        while self._open:
+            await self._rest()
+            self._wake.clear()
+            if self._busy():
+                continue  # the finish that is under way asks, and pokes when it could not
+            wants = self.begin()
+            if not wants:
+                continue
+            asked_at = time.monotonic()
+            claims: list[ClaimedTask] | None = None
+            try:
+                reached("claim.before_commit")
+                claims = await self._store.claim(self._worker(), wants)
+                reached("claim.after_commit")
+            except StoreUnavailable:
+                pass
+            finally:
+                self.end(wants, claims, asked_at=asked_at)
+            if claims:
+                self._wake.set()
+
+    async def _rest(self) -> None:
+        pause = max(0.0, self._next - time.monotonic()) or self._poll
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), pause)
+
+    def _slow_down(self) -> None:
+        self._pause = min(self._poll, max(_FIRST_PAUSE, self._pause * 2))
+        self._next = time.monotonic() + self._pause * (0.5 + self._rng.random() / 2)
+
+    def _wants(self) -> list[Want]:
+        wants: list[Want] = []
+        for pool in self._free:
+            room = self._room(pool)
+            if room > 0:
+                wants += self._pool_wants(pool, room)
+        return wants
+
+    def _room(self, pool: Pool) -> int:
+        """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches."""
+        free = self._free[pool]()
+        ahead = min(_DEEPEST, int(self.throughput[pool].rate * _AHEAD)) if pool == "coroutine" else 0
+        buffered = self._buffer.count(pool)
+        target = min(_DEEPEST, free + ahead)
+        return target - buffered if buffered <= target // 2 and buffered < target else 0
+
+    def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
+        """Queues that had work share the room; the others are asked for a little, in case they have some now."""
+        buffers = [self._buffer.queue(pool, queue) for queue in self._queues]
+        live = [buffer for buffer in buffers if buffer.more] or buffers
+        wants: list[Want] = []
+        share = max(1, room // max(1, len(live)))
+        for buffer in buffers:
+            wants += buffer.wants(pool, self._buffer.credit(buffer.queue), share if buffer in live else 1)
+        return wants
+
+    def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:
+        delivered: dict[tuple[str, str, int], int] = {}
+        for claim in claims:
+            key = (claim.queue, claim.pool, claim.lane)
+            delivered[key] = delivered.get(key, 0) + 1
+        for want in wants:
+            lane = self._buffer.queue(want.pool, want.queue).lanes[want.lane]
+            lane.more = delivered.get((want.queue, want.pool, int(want.lane)), 0) >= want.n

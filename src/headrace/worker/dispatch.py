@@ -1,0 +1,356 @@
+"""From the buffer into the executors and on to the finisher: the worker's hot path."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from headrace.core.errors import StoreUnavailable
+from headrace.core.outcome import Cancelled, Expired, Outcome, Released
+from headrace.core.states import AttemptState, Reason
+from headrace.core.task import ClaimedTask, Pool, Ref
+from headrace.executors.base import Executor, Launch
+from headrace.store.base import Started, Store
+from headrace.telemetry.events import Bus, ReportRefused, TaskClaimed, TaskFinished, TaskStarted
+from headrace.worker.buffer import Buffer
+from headrace.worker.claiming import Claimer
+from headrace.worker.execution import Pipeline
+from headrace.worker.finishing import Finisher, Landed, refs_of
+from headrace.worker.holding import Held, Holding, Stage
+from headrace.worker.options import WorkerOptions
+from headrace.worker.starting import Starter
+
+# Starting many short tasks in one turn of the loop must not keep it from turning.
+_LONGEST_TURN = 0.01
+
+
+class Dispatcher:
+    """Holds every claim of one incarnation from its arrival until its outcome has landed."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        worker: Callable[[], str],
+        pipeline: Pipeline,
+        executors: Mapping[Pool, Executor],
+        options: WorkerOptions,
+        bus: Bus,
+        rng: random.Random,
+        finished: Callable[[Ref], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._pipeline = pipeline
+        self._executors = executors
+        self._options = options
+        self._bus = bus
+        self._finished = finished
+        self._running: dict[Pool, int] = dict.fromkeys(executors, 0)
+        self._capacity: dict[Pool, int] = {
+            "coroutine": options.concurrency,
+            "child": options.children * 64,  # a child takes short tasks in batches; its executor says how many
+            "thread": options.threads,
+            "command": options.commands,
+        }
+        self._admissions: set[asyncio.Task[None]] = set()
+        self._turn_pending = False
+        self._accepting = True
+        self.holding = Holding()
+        self.buffer = Buffer(retry_ratio=options.retry_ratio)
+        self.counts = {"completed": 0, "failed": 0, "refused": 0}
+        self.claimer = Claimer(
+            store=store,
+            worker=worker,
+            buffer=self.buffer,
+            free={pool: self._free(pool) for pool in executors},
+            received=self.receive,
+            poll=options.poll,
+            busy=lambda: self.finisher.busy,
+            rng=rng,
+        )
+        self.finisher = Finisher(
+            store=store,
+            worker=worker,
+            claimer=lambda: self.claimer,
+            landed=self._landed,
+            expecting=lambda: any(self._running.values()),
+            gather=options.gather,
+            bus=bus,
+            rng=rng,
+        )
+        self.starter = Starter(
+            store=store,
+            worker=worker,
+            holding=self.holding,
+            late=options.late_start,
+            verify_after=options.verify_after,
+            answered=self._start_answered,
+            executor_of=lambda held: self._executors[held.pool].name,
+        )
+
+    # --- in ---------------------------------------------------------------------------------------------------------
+
+    def receive(self, claims: Sequence[ClaimedTask], asked_at: float) -> None:
+        """Take in what a claim brought."""
+        gated: list[Held] = []
+        for claim in claims:
+            held = Held(claim, since=asked_at)
+            self.holding.add(held)
+            if self._bus:
+                self._bus.emit(
+                    TaskClaimed(
+                        task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, waited=claim.waited
+                    )
+                )
+            if not self._accepting:
+                self._settle(held, Released())
+            elif claim.expired:
+                self._settle(held, self._when_expired(claim))
+            elif claim.gated:
+                gated.append(held)
+            else:
+                self.buffer.add(held)
+        if gated:
+            task = asyncio.create_task(self._admit(gated), name="headrace.admission")
+            self._admissions.add(task)
+            task.add_done_callback(self._admissions.discard)
+        self.dispatch()
+
+    def _when_expired(self, claim: ClaimedTask) -> Outcome:
+        prepared = self._pipeline.prepare(claim)
+        return Expired() if isinstance(prepared, Launch) else prepared
+
+    async def _admit(self, gated: Sequence[Held]) -> None:
+        """Limits, rates and order keys: what finds no room left the ready index and is no longer ours."""
+        try:
+            admission = await self._store.admit(self._worker(), [held.claim for held in gated])
+        except StoreUnavailable:
+            # It may or may not have happened; a release undoes both.
+            for held in gated:
+                self._settle(held, Released())
+            return
+        for held in gated:
+            if held.ref not in admission.admitted:
+                self.holding.drop(held.ref)
+            elif held.stage is Stage.BUFFERED and not held.cancelling and self._accepting:
+                held.since = time.monotonic()
+                self.buffer.add(held)
+            elif held.stage is Stage.BUFFERED:
+                self._settle(held, Released())
+        self.dispatch()
+        self.claimer.hungry()
+
+    # --- through ----------------------------------------------------------------------------------------------------
+
+    def _free(self, pool: Pool) -> Callable[[], int]:
+        executor, capacity = self._executors[pool], self._capacity[pool]
+        return lambda: min(executor.free(), capacity - self._running[pool])
+
+    def dispatch(self) -> None:
+        """Start what can start. Yields to the loop after a while, and goes on in its next turn."""
+        began = time.monotonic()
+        for pool, executor in self._executors.items():
+            capacity = self._capacity[pool]
+            while self._running[pool] < capacity and executor.free() > 0:
+                held = self.buffer.take(pool)
+                if held is None:
+                    break
+                now = time.monotonic()
+                self._launch(held, executor, now)
+                if now - began > _LONGEST_TURN:
+                    self._next_turn()
+                    return
+
+    def _next_turn(self) -> None:
+        if not self._turn_pending:
+            self._turn_pending = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turn_pending = False
+        self.dispatch()
+        self.claimer.hungry()
+
+    def _launch(self, held: Held, executor: Executor, now: float) -> None:
+        held.stage = Stage.RUNNING
+        self._running[held.pool] += 1
+        self.claimer.throughput[held.pool].count(now)
+        held.task = asyncio.Task(
+            self._attempt(held, executor), loop=asyncio.get_running_loop(), eager_start=True, name="headrace.attempt"
+        )
+
+    async def _attempt(self, held: Held, executor: Executor) -> None:
+        try:
+            prepared = self._pipeline.prepare(held.claim)
+            if not isinstance(prepared, Launch):
+                self._settle(held, prepared)
+            elif held.suspect:
+                async with self.starter.suspect_lock:
+                    await self._run(held, executor, prepared)
+            else:
+                await self._run(held, executor, prepared)
+        finally:
+            self._running[held.pool] -= 1
+            if self.buffer.count(held.pool):
+                self._next_turn()
+            else:
+                self.claimer.hungry()
+
+    async def _run(self, held: Held, executor: Executor, launch: Launch) -> None:
+        if self.starter.needed_before(held):
+            answer = await self.starter.before(held)
+            if answer is not Started.STARTED:
+                self._start_answered(held, answer)
+                return
+        if self._bus:
+            claim = held.claim
+            self._bus.emit(
+                TaskStarted(
+                    task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
+                )
+            )
+        ran = await self._pipeline.run(executor, launch, held)
+        outcome = self._pipeline.outcome(held.claim, ran)
+        self._settle(held, outcome, launch=launch, ran_for=ran.ran_for, executor=executor.name)
+
+    # --- out --------------------------------------------------------------------------------------------------------
+
+    def _settle(
+        self,
+        held: Held,
+        outcome: Outcome,
+        *,
+        launch: Launch | None = None,
+        ran_for: float | None = None,
+        executor: str | None = None,
+    ) -> None:
+        """Hand the outcome to the finisher, once."""
+        if held.abandoned or held.stage is Stage.SETTLING:
+            return
+        held.stage = Stage.SETTLING
+        self._finished(held.ref)
+        self.finisher.add(
+            self._pipeline.settle(
+                held, outcome, policy=launch.policy if launch is not None else None, ran_for=ran_for, executor=executor
+            )
+        )
+
+    def _landed(self, landed: Landed) -> None:
+        refused = landed.report.refused
+        for settlement, ref in zip(landed.settlements, refs_of(landed.settlements), strict=True):
+            held = self.holding.drop(ref)
+            if ref in refused:
+                self.counts["refused"] += 1
+                self._bus.emit(ReportRefused(task=ref.id, claim_no=ref.claim_no, worker=self._worker(), act="finish"))
+                continue
+            if settlement.state.terminal:
+                self.counts["completed" if settlement.state == "completed" else "failed"] += 1
+            if self._bus and held is not None:
+                claim = held.claim
+                self._bus.emit(
+                    TaskFinished(
+                        task=claim.id,
+                        claim_no=claim.claim_no,
+                        name=claim.name,
+                        queue=claim.queue,
+                        kind=claim.kind,
+                        executor=settlement.executor or "",
+                        state=settlement.state,
+                        outcome=settlement.attempt or "released",
+                        charged=settlement.charged,
+                        ran_for=settlement.ran_for,
+                        error=settlement.error.message if settlement.error else None,
+                    )
+                )
+
+    def _start_answered(self, held: Held, answer: Started) -> None:
+        if answer is Started.CANCELLING:
+            self.cancel([held.ref])
+        elif answer is Started.REFUSED and held.stage is Stage.RUNNING:
+            # Someone else has it: end it here, and report nothing.
+            held.abandoned = True
+            self.holding.drop(held.ref)
+            self.counts["refused"] += 1
+            self._bus.emit(
+                ReportRefused(task=held.ref.id, claim_no=held.ref.claim_no, worker=self._worker(), act="start")
+            )
+            if held.entered is not None:
+                self._stop_soon(held, grace=self._options.cancel_grace, reason=Reason.LOST)
+
+    # --- ending early -----------------------------------------------------------------------------------------------
+
+    def cancel(self, refs: Iterable[Ref]) -> None:
+        """Someone asked to cancel these: drop what has not started, interrupt what has."""
+        for ref in refs:
+            held = self.holding.get(ref)
+            if held is None or held.cancelling:
+                continue
+            held.cancelling = True
+            if held.stage is Stage.BUFFERED:
+                self.buffer.remove(held)
+                self._settle(held, Cancelled(reason=Reason.USER))
+            elif held.stage is Stage.RUNNING and held.entered is None:
+                self._settle(held, Cancelled(reason=Reason.USER))
+            elif held.stage is Stage.RUNNING:
+                self._stop_soon(held, grace=self._options.cancel_grace, reason=Reason.USER)
+
+    def _stop_soon(self, held: Held, *, grace: float, reason: str) -> None:
+        executor = self._executors[held.pool]
+        task = asyncio.create_task(executor.stop(held.ref, grace=grace, reason=reason), name="headrace.stop")
+        self._admissions.add(task)
+        task.add_done_callback(self._admissions.discard)
+
+    def release_stale(self) -> None:
+        """Give back what has waited too long to start: another worker may be free."""
+        for held in self.buffer.take_older(time.monotonic() - self._options.unstarted_after):
+            self._settle(held, Released())
+
+    def release_buffer(self) -> None:
+        """Accept nothing more, and give back everything that has not started."""
+        self._accepting = False
+        for held in self.buffer.take_older(float("inf")):
+            self._settle(held, Released())
+
+    async def wait_for_running(self, grace: float) -> None:
+        """Returns when nothing runs, or after `grace` seconds."""
+        tasks = [held.task for held in self.holding.at(Stage.RUNNING) if held.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0.0, grace))
+
+    async def release_running(self) -> None:
+        """Interrupt what still runs and give it back uncharged."""
+        for held in self.holding.at(Stage.RUNNING):
+            entered = held.entered
+            ran_for = None if entered is None else time.monotonic() - entered
+            self._settle(
+                held, Released(attempt=AttemptState.RELEASED if entered is not None else None), ran_for=ran_for
+            )
+            if entered is not None:
+                self._stop_soon(held, grace=0.0, reason=Reason.STOPPED)
+
+    async def abandon(self) -> None:
+        """The lease is gone: stop every attempt and report nothing."""
+        self._accepting = False
+        self.claimer.close()
+        self.buffer.take_older(float("inf"))
+        self.finisher.forget()
+        for held in self.holding.all():
+            held.abandoned = True
+            if held.stage is Stage.RUNNING and held.entered is not None:
+                self._stop_soon(held, grace=0.0, reason=Reason.LOST)
+        tasks = [held.task for held in self.holding.all() if held.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=5.0)
+
+    async def close(self) -> None:
+        for task in list(self._admissions):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
+
+    @property
+    def exhausted(self) -> bool:
+        """Nothing is held, nothing is on its way here, and the last claim found nothing."""
+        return not self.holding and not self.claimer.under_way and self.claimer.last_empty is not None

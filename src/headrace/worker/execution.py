@@ -1,0 +1,144 @@
+"""One attempt: prepare → run → outcome → settle. The only place where a claim turns into what the ledger writes."""
+
+import json
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from headrace.core.classification import class_path
+from headrace.core.errors import UnknownTask
+from headrace.core.outcome import Cancelled, Expired, Failed, Outcome, Released
+from headrace.core.retry import ErrorSignature, Retry
+from headrace.core.settlement import Execution, Settlement, settle
+from headrace.core.states import Reason
+from headrace.core.task import ClaimedTask, ErrorInfo
+from headrace.executors.base import Entry, Executor, Launch, Limits, Ran, Source
+from headrace.worker.holding import Held
+
+_LONGEST_UNKNOWN = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """What a task's stored options say about running it."""
+
+    values: Mapping[str, Any]
+    retry: Retry | None
+    limits: Limits | None
+    result_ttl: float | None
+
+
+@lru_cache(maxsize=2048)
+def read_options(text: str) -> CallOptions:
+    """Parsed once per text: most tasks of one name carry the same."""
+    values = cast("dict[str, Any]", json.loads(text)) if text and text != "{}" else {}
+    limits = None
+    if "timeout" in values or "soft_timeout" in values:
+        limits = Limits(soft=values.get("soft_timeout"), hard=values.get("timeout"))
+    retry = values.get("retry")
+    return CallOptions(
+        values=values,
+        retry=Retry.from_dict(retry) if retry is not None else None,
+        limits=limits,
+        result_ttl=values.get("result_ttl"),
+    )
+
+
+class Pipeline:
+    """What every attempt of one worker shares."""
+
+    def __init__(self, source: Source, *, rng: random.Random) -> None:
+        self._source = source
+        self._rng = rng
+
+    def prepare(self, claim: ClaimedTask) -> Launch | Outcome:
+        """A launch, or the outcome of a claim that is not to run."""
+        options = read_options(claim.options)
+        entry: Entry | None = None
+        try:
+            if claim.kind == "function":
+                entry = self._source.resolve(claim.name, options.values)
+        except UnknownTask:
+            return unknown(claim)
+        except Exception as error:
+            return failure(error)
+        if claim.expired:
+            return Expired()
+        return Launch(
+            claim=claim,
+            entry=entry,
+            options=options.values,
+            limits=options.limits or default_limits(entry),
+            policy=policy_of(claim, entry),
+        )
+
+    async def run(self, executor: Executor, launch: Launch, held: Held) -> Ran:
+        """Enter user code, unless someone cancelled the task on its way here."""
+        if held.cancelling:
+            return Ran(outcome=Cancelled(reason=Reason.USER))
+        held.entered = time.monotonic()
+        return await executor.run(launch)
+
+    def outcome(self, claim: ClaimedTask, ran: Ran) -> Outcome:
+        """What came of it. A child may not know a name that its parent knows: that, too, is not the task's fault."""
+        return unknown(claim) if ran.unknown else ran.outcome
+
+    def policy(self, claim: ClaimedTask) -> Retry:
+        """The policy of a claim that is not run here (a dead worker's), as far as this process knows its task."""
+        options = read_options(claim.options)
+        if options.retry is not None:
+            return options.retry
+        try:
+            return policy_of(claim, self._source.resolve(claim.name, options.values))
+        except Exception:
+            return policy_of(claim)
+
+    def settle(
+        self,
+        held: Held,
+        outcome: Outcome,
+        *,
+        policy: Retry | None = None,
+        ran_for: float | None = None,
+        executor: str | None = None,
+    ) -> Settlement:
+        claim = held.claim
+        execution = Execution(
+            ran_for=ran_for,
+            executor=executor,
+            cancelling=held.cancelling,
+            result_ttl=read_options(claim.options).result_ttl,
+        )
+        return settle(claim, outcome, policy or policy_of(claim), rng=self._rng, execution=execution)
+
+
+def policy_of(claim: ClaimedTask, entry: Entry | None = None) -> Retry:
+    """The call's policy, else the definition's, else the default with the attempts that the row allows."""
+    stored = read_options(claim.options).retry
+    if stored is not None:
+        return stored
+    return entry.retry if entry is not None else Retry(max_attempts=max(1, claim.max_attempts))
+
+
+def default_limits(entry: Entry | None) -> Limits:
+    """The definition's limits, where the entry knows them."""
+    found = getattr(entry, "limits", None)
+    return found if isinstance(found, Limits) else Limits()
+
+
+def unknown(claim: ClaimedTask) -> Outcome:
+    """Nobody here registered that name: another worker may know it, or this one after its next deployment."""
+    if claim.expired:
+        return Expired(reason=Reason.UNKNOWN_TASK)
+    return Released(delay=min(2.0 ** min(claim.claim_no, 10), _LONGEST_UNKNOWN))
+
+
+def failure(error: BaseException) -> Failed:
+    """A claim that cannot even be prepared (its module does not import): no later attempt would differ."""
+    return Failed(
+        error=ErrorInfo(error_class=class_path(type(error)), message=str(error)),
+        signature=ErrorSignature(mro=(class_path(type(error)),), verdict="permanent"),
+    )

@@ -1,0 +1,141 @@
+"""Outcomes on their way to the ledger: gathered for a moment, landed together, kept until they are in."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headrace.core.errors import StoreUnavailable
+from headrace.core.settlement import Settlement
+from headrace.core.task import Ref, Want
+from headrace.runtime.faults import reached
+from headrace.store.base import FinishReport, Store
+from headrace.telemetry.events import Bus, StoreBack, StoreLost
+from headrace.worker.claiming import Claimer
+
+_BATCH = 500
+_LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What the ledger said to one batch."""
+
+    settlements: Sequence[Settlement]
+    report: FinishReport
+
+
+class Finisher:
+    """One finish is under way at a time; what ends meanwhile goes with the next, together with the next claim.
+
+    While the store cannot be reached the same batch is tried again for ever and nothing new is claimed, so what waits
+    here is bounded by what the worker held when the store went away.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        worker: Callable[[], str],
+        claimer: Callable[[], Claimer],
+        landed: Callable[[Landed], None],
+        expecting: Callable[[], bool],
+        gather: float,
+        bus: Bus,
+        rng: random.Random,
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._claimer = claimer
+        self._landed = landed
+        self._expecting = expecting
+        self._gather = gather
+        self._bus = bus
+        self._rng = rng
+        self._waiting: list[Settlement] = []
+        self._arrived = asyncio.Event()
+        self._full = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def busy(self) -> bool:
+        """Outcomes wait or are being written: the finish that carries them carries the next claim too."""
+        return bool(self._waiting) or not self._idle.is_set()
+
+    def add(self, settlement: Settlement) -> None:
+        self._waiting.append(settlement)
+        self._idle.clear()
+        self._arrived.set()
+        if len(self._waiting) >= _BATCH:
+            self._full.set()
+
+    def forget(self) -> None:
+        """The lease is gone: none of this may be reported any more."""
+        self._waiting.clear()
+
+    async def flushed(self) -> None:
+        """Returns when everything that was added has landed."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await self._company()
+            batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+            if batch:
+                await self._land(batch)
+            if not self._waiting:
+                self._arrived.clear()
+                self._full.clear()
+                self._idle.set()
+                self._claimer().hungry()
+
+    async def _company(self) -> None:
+        """Wait a moment for others, unless nothing else runs that could end soon."""
+        if len(self._waiting) < _BATCH and self._expecting():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), self._gather)
+
+    async def _land(self, batch: list[Settlement]) -> None:
+        claimer = self._claimer()
+        wants = claimer.begin()
+        asked_at = time.monotonic()
+        try:
+            report = await self._insist(batch, wants)
+        except BaseException:
+            if wants:
+                claimer.end(wants, None, asked_at=asked_at)
+            raise
+        if wants:
+            claimer.end(wants, report.claimed, asked_at=asked_at)
+        self._landed(Landed(settlements=batch, report=report))
+
+    async def _insist(self, batch: list[Settlement], wants: Sequence[Want]) -> FinishReport:
+        worker, failures, began = self._worker(), 0, time.monotonic()
+        while True:
+            try:
+                reached("finish.before_commit")
+                report = await self._store.finish(worker, batch, wants=wants if not failures else ())
+                reached("finish.after_commit")
+            except StoreUnavailable as error:
+                # A repeat asks for no tasks: the first try's claim may have been committed, and the keeper of the
+                # buffer looks for what it took.
+                failures += 1
+                self._claimer().uncertain = self._claimer().uncertain or bool(wants)
+                if failures == 1:
+                    self._claimer().suspend(True)
+                    self._bus.emit(StoreLost(what="finish", error=str(error)))
+                pause = min(_LONGEST_PAUSE, 0.05 * 2 ** min(failures, 10))
+                await asyncio.sleep(pause * (0.5 + self._rng.random() / 2))
+                continue
+            if failures:
+                self._claimer().suspend(False)
+                self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
+            return report
+
+
+def refs_of(settlements: Sequence[Settlement]) -> list[Ref]:
+    return [Ref(settlement.task, settlement.claim_no) for settlement in settlements]

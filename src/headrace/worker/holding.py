@@ -1,0 +1,74 @@
+"""What this worker holds: each claim from the moment it arrived until the ledger took its outcome."""
+
+import asyncio
+from enum import IntEnum
+
+from headrace.core.task import ClaimedTask, Pool, Ref
+
+
+class Stage(IntEnum):
+    BUFFERED = 0
+    RUNNING = 1
+    SETTLING = 2  # its outcome is known and on its way to the ledger
+
+
+class Held:
+    """One claim. `since` is the monotonic instant at which the claim was *asked for*, so it is never too young."""
+
+    __slots__ = (
+        "abandoned",
+        "cancelling",
+        "claim",
+        "entered",
+        "pool",
+        "ref",
+        "since",
+        "stage",
+        "start_written",
+        "task",
+    )
+
+    def __init__(self, claim: ClaimedTask, *, since: float) -> None:
+        self.claim = claim
+        self.ref = Ref(claim.id, claim.claim_no)
+        self.pool: Pool = claim.pool
+        self.since = since
+        self.stage = Stage.BUFFERED
+        self.entered: float | None = None
+        self.start_written = False
+        self.cancelling = False
+        self.abandoned = False  # the claim is no longer ours: whatever it does is not reported
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def suspect(self) -> bool:
+        """Its worker died once before it could be said whether this task had started."""
+        return self.claim.losses > 0
+
+
+class Holding:
+    """All claims in hand by fence. `changed` is called when it becomes empty or stops being so."""
+
+    def __init__(self) -> None:
+        self._held: dict[Ref, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, ref: Ref) -> bool:
+        return ref in self._held
+
+    def add(self, held: Held) -> None:
+        self._held[held.ref] = held
+
+    def get(self, ref: Ref) -> Held | None:
+        return self._held.get(ref)
+
+    def drop(self, ref: Ref) -> Held | None:
+        return self._held.pop(ref, None)
+
+    def all(self) -> list[Held]:
+        return list(self._held.values())
+
+    def at(self, stage: Stage) -> list[Held]:
+        return [held for held in self._held.values() if held.stage is stage]

@@ -1,0 +1,109 @@
+"""The worker process below a supervisor: `python -m headrace.worker.process <json>`.
+
+It works when its standard input says `go` (its row exists then, and its lease is renewed), and it ends with its
+supervisor: a worker whose lease nobody renews must not run on.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headrace.executors.slots import SlotRange, SlotTable
+from headrace.runtime.signals import stop_signals
+from headrace.telemetry.console import console
+from headrace.telemetry.events import Bus
+from headrace.worker.application import load
+from headrace.worker.options import WorkerOptions
+from headrace.worker.worker import Worker
+
+GO = b"go\n"
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessConfig:
+    """What a supervisor tells a worker process."""
+
+    target: str
+    options: str  # WorkerOptions as JSON
+    slots: str  # path of the slot table
+    index: int
+    first_slot: int
+    supervisor: int  # process id
+    log_level: int = logging.INFO
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def main(text: str) -> int:
+    config = ProcessConfig(**json.loads(text))
+    _end_with_supervisor(config.supervisor)
+    logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    identity = _wait_for_go()
+    if identity is None:
+        return 1
+    _watch_supervisor()
+    return asyncio.run(_run(config, identity))
+
+
+async def _run(config: ProcessConfig, identity: str) -> int:
+    options = WorkerOptions.from_json(config.options)
+    table = SlotTable.attach(Path(config.slots))
+    table.tick(config.index)
+    slots = SlotRange(table, worker=config.index, first=config.first_slot, count=options.slots)
+    bus = Bus()
+    bus.subscribe(console)
+    worker = Worker(load(config.target), options=options, slots=slots, identity=identity, target=config.target, bus=bus)
+    with stop_signals(worker.stop, worker.stop_now):
+        await worker.run()
+    return 0
+
+
+def _wait_for_go() -> str | None:
+    """`go <worker id>` once the row exists; None when the supervisor is gone."""
+    line = _read_line()
+    word, _, identity = line.partition(" ")
+    return identity.strip() if word == "go" else None
+
+
+def _read_line() -> str:
+    received = b""
+    while not received.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            return ""
+        received += byte
+    return received.decode()
+
+
+def _end_with_supervisor(supervisor: int) -> None:
+    """The kernel ends this process with its parent, even while a C call holds the GIL."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(1)
+
+
+def _watch_supervisor() -> None:
+    """Where the kernel cannot do it: standard input ends when the supervisor does."""
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 64):
+                pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="headrace-supervisor-watch", daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

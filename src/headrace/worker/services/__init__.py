@@ -1,0 +1,1 @@
+"""What runs beside the attempts, each a `Service` of a few dozen lines."""

@@ -1,0 +1,91 @@
+"""Bounded chores of the ledger; each is safe in many processes at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace.runtime.service import Pace, Service
+from headrace.store.base import Store
+
+
+class Promoter(Service):
+    """Makes due tasks ready at the moment they are due, and pokes the claimer."""
+
+    name = "promoter"
+
+    def __init__(self, *, store: Store, poke: Callable[[], None], longest: float = 1.0) -> None:
+        super().__init__(Pace(interval=longest, jitter=0.0))
+        self._store = store
+        self._poke = poke
+        self._due: float | None = None
+
+    async def run_once(self) -> float:
+        was_due = self._due is not None and self._due <= self.pace.interval
+        self._due = await self._store.promote()
+        if was_due or self._due == 0:
+            self._poke()
+        # A hair later than due, so that one round suffices.
+        return self.pace.interval if self._due is None else min(self.pace.interval, self._due + 0.001)
+
+
+class Expirer(Service):
+    """Fails what grew too old waiting, and jobs past their deadline."""
+
+    name = "expirer"
+
+    def __init__(self, *, store: Store, interval: float = 5.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.2))
+        self._store = store
+
+    async def run_once(self) -> float | None:
+        return 0.0 if await self._store.expire() >= 500 else None
+
+
+class Unparker(Service):
+    """Readies tasks whose gate has room but whom nobody woke."""
+
+    name = "unparker"
+
+    def __init__(self, *, store: Store, interval: float = 1.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.2))
+        self._store = store
+
+    async def run_once(self) -> float | None:
+        return 0.0 if await self._store.unpark() >= 500 else None
+
+
+class CancellingSweeper(Service):
+    """Ends tasks whose worker was told to cancel them and never answered."""
+
+    name = "cancelling sweeper"
+
+    def __init__(self, *, store: Store, grace: float, interval: float = 2.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.2))
+        self._store = store
+        self._grace = grace
+
+    async def run_once(self) -> float | None:
+        return 0.0 if await self._store.end_cancelling(grace=self._grace) >= 500 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Finished tasks are kept for `keep` seconds."""
+
+    keep: float
+    batch: int = 5000
+
+
+class Pruner(Service):
+    """Removes what has been kept long enough, a bounded batch at a time."""
+
+    name = "pruner"
+
+    def __init__(self, *, store: Store, retention: Retention, interval: float = 60.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.5))
+        self._store = store
+        self._retention = retention
+
+    async def run_once(self) -> float | None:
+        pruned = await self._store.prune(keep=self._retention.keep, limit=self._retention.batch)
+        # More waits: go on soon, but leave the database some air.
+        return 1.0 if max(pruned.tasks, pruned.results, pruned.keys) >= self._retention.batch else None

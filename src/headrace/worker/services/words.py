@@ -1,0 +1,69 @@
+"""What running tasks say: log lines and progress, gathered on the loop and written in batches."""
+
+import json
+from collections.abc import Callable
+
+from headrace.core.task import Ref
+from headrace.executors.context import LogLine, Progress
+from headrace.runtime.service import Pace, Service
+from headrace.store.base import Store
+
+_LINES = 100
+_MOST_LINES = 10_000
+_MOST_BYTES = 1_000_000
+
+
+class Words(Service):
+    """The channel of every attempt: logs each second or 100 lines, the last progress at most once a second."""
+
+    name = "words"
+
+    def __init__(self, *, store: Store, worker: Callable[[], str], interval: float = 1.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.0))
+        self._store = store
+        self._worker = worker
+        self._lines: list[tuple[Ref, int, str, str]] = []
+        self._sizes: dict[Ref, tuple[int, int]] = {}  # lines and bytes of each attempt so far
+        self._progress: dict[Ref, str] = {}
+
+    def log(self, ref: Ref, line: LogLine, /) -> None:
+        count, size = self._sizes.get(ref, (0, 0))
+        text = line.message if not line.fields else f"{line.message} {json.dumps(dict(line.fields), default=str)}"
+        if count >= _MOST_LINES or size > _MOST_BYTES:
+            return
+        self._sizes[ref] = (count + 1, size + len(text))
+        if count + 1 == _MOST_LINES or size + len(text) > _MOST_BYTES:
+            text = "… the log of this attempt is full; later lines are dropped"
+        self._lines.append((ref, count, line.level, text))
+        if len(self._lines) >= _LINES:
+            self.wake()
+
+    def progress(self, ref: Ref, progress: Progress, /) -> None:
+        self._progress[ref] = json.dumps(
+            {"value": progress.value, "total": progress.total, "message": progress.message}, separators=(",", ":")
+        )
+
+    def heartbeat(self, ref: Ref, /) -> None:
+        """A worker's lease covers its attempts."""
+
+    def finished(self, ref: Ref) -> None:
+        """The attempt is over: its lines go with the next flush, its progress no longer matters."""
+        if self._sizes and self._sizes.pop(ref, None) is not None:
+            self.wake()
+        if self._progress:
+            self._progress.pop(ref, None)
+
+    async def run_once(self) -> None:
+        await self.flush()
+
+    async def flush(self) -> None:
+        if self._lines:
+            lines, self._lines = self._lines, []
+            try:
+                await self._store.append_logs(lines)
+            except BaseException:
+                self._lines = lines + self._lines  # a line written twice is kept once
+                raise
+        if self._progress:
+            values, self._progress = self._progress, {}
+            await self._store.progress(self._worker(), list(values.items()))

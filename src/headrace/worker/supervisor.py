@@ -1,0 +1,262 @@
+"""The supervisor: starts worker processes, renews their leases, watches their limits, and answers for the dead.
+
+It runs no user code beside the import of the app, so no task can hold back a heartbeat. It is one process; when it dies
+its worker processes end with it, and the rescuers of other supervisors take over.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from headrace.core.clock import SystemClock
+from headrace.core.errors import StoreUnavailable
+from headrace.core.outcome import Released
+from headrace.core.retry import DEFAULT_RETRY
+from headrace.core.settlement import Execution, Settlement, settle
+from headrace.core.states import TaskState
+from headrace.core.task import ClaimedTask, Ref
+from headrace.executors.slots import CHILD, GROUP, SlotTable
+from headrace.runtime.service import Service
+from headrace.runtime.signals import stop_signals
+from headrace.runtime.supervision import Supervision
+from headrace.store.base import Store
+from headrace.telemetry.console import console
+from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
+from headrace.worker.aftermath import Death, settle_after
+from headrace.worker.application import Application, load, store_of
+from headrace.worker.execution import Pipeline
+from headrace.worker.options import WorkerOptions
+from headrace.worker.process import ProcessConfig
+from headrace.worker.services.lease import Leases
+from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
+from headrace.worker.services.watch import Limits, ProcessWatch
+from headrace.worker.supervised import WorkerProcess, start_process
+from headrace.worker.worker import upkeep_services, worker_record
+
+_QUICK_DEATH = 5.0
+_LONGEST_BACKOFF = 10.0
+_KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
+
+
+def run(target: str, options: WorkerOptions | None = None, *, log_level: int = logging.INFO) -> int:
+    """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code."""
+    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    bus = Bus()
+    bus.subscribe(console)
+    return asyncio.run(Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level).run())
+
+
+class Supervisor:
+    def __init__(
+        self, target: str, options: WorkerOptions, *, bus: Bus | None = None, log_level: int = logging.INFO
+    ) -> None:
+        self.target = target
+        self.options = options
+        self.bus = bus or Bus()
+        self.processes: dict[int, WorkerProcess] = {}
+        self._log_level = log_level
+        self._rng = random.Random()
+        self._stopping = asyncio.Event()
+        self._insisted = asyncio.Event()
+
+    def stop(self) -> None:
+        """Drain every process; they end by themselves, at the latest when the grace is over."""
+        self._stopping.set()
+        for process in self.processes.values():
+            process.signal(signal.SIGTERM)
+
+    def stop_now(self) -> None:
+        self.stop()
+        self._insisted.set()
+
+    async def run(self) -> int:
+        app = load(self.target)
+        store = store_of(app, lease=self.options.lease)
+        await store.open()
+        try:
+            with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+                capacity = self.options.slots * self.options.processes
+                table = SlotTable.create(Path(directory, "slots"), capacity)
+                with stop_signals(self.stop, self.stop_now):
+                    return await self._run(app, store, table)
+        finally:
+            await store.close()
+
+    async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
+        pipeline = Pipeline(app, rng=self._rng)
+        supervision = Supervision(self._services(store, table, pipeline))
+        await supervision.start()
+        watching = asyncio.create_task(supervision.watch(), name="headrace.supervision")
+        shepherds = [
+            asyncio.create_task(self._shepherd(index, store, table, pipeline), name=f"headrace.process.{index}")
+            for index in range(self.options.processes)
+        ]
+        ending = asyncio.create_task(self._end_late(), name="headrace.end")
+        everyone = asyncio.gather(*shepherds)
+        try:
+            await asyncio.wait({everyone, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if watching.done():
+                watching.result()
+            return max(everyone.result(), default=0)
+        finally:
+            for task in (ending, watching, everyone):
+                task.cancel()
+            await asyncio.gather(ending, watching, *shepherds, return_exceptions=True)
+            for process in self.processes.values():
+                process.kill(spared=True)
+            await supervision.stop()
+
+    def _services(self, store: Store, table: SlotTable, pipeline: Pipeline) -> list[Service]:
+        options, beats = self.options, keep_beats()
+        return [
+            Leases(
+                store=store,
+                interval=options.heartbeat_interval,
+                processes=lambda: list(self.processes.values()),
+                beats=beats,
+                lost=self._lease_lost,
+            ),
+            Limits(table=table),
+            ProcessWatch(
+                processes=lambda: list(self.processes.values()),
+                table=table,
+                lease=options.lease,
+                stalled=lambda process, seconds: self._release_unstarted(store, table, process, seconds),
+            ),
+            Rescuer(
+                store=store,
+                by=lambda: f"supervisor {os.getpid()}",
+                lease=options.lease,
+                heartbeat=options.heartbeat_interval,
+                own_beats=beats,
+                pipeline=pipeline,
+                bus=self.bus,
+                clock=SystemClock(),
+                rng=self._rng,
+            ),
+            *upkeep_services(store, options),
+        ]
+
+    # --- one process after the other --------------------------------------------------------------------------------
+
+    async def _shepherd(self, index: int, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
+        """Keeps the process of one index running; the exit code of its last."""
+        quick = 0
+        while True:
+            process = await self._start(index, store, table)
+            code = await process.process.wait()
+            await self._bury(process, store, table, pipeline)
+            if self._stopping.is_set() or (self.options.burst and code == 0):
+                return 0
+            self.bus.emit(ProcessDied(worker=process.id, pid=process.pid, exit_code=code))
+            quick = quick + 1 if time.monotonic() - process.started < _QUICK_DEATH else 0
+            if quick:
+                pause = min(_LONGEST_BACKOFF, 0.05 * 2 ** min(quick, 10))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), pause)
+            if self._stopping.is_set():
+                return 0
+
+    async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
+        process = await start_process(
+            ProcessConfig(
+                target=self.target,
+                options=self.options.to_json(),
+                slots=str(table.path),
+                index=index,
+                first_slot=index * self.options.slots,
+                supervisor=os.getpid(),
+                log_level=self._log_level,
+            )
+        )
+        self.processes[index] = process
+        table.tick(index)
+        await _insist(lambda: store.register(worker_record(process.id, self.options, pid=process.pid)))
+        process.leased = True
+        with contextlib.suppress(OSError):  # it died before it could be told; its end is seen by whoever waits for it
+            await process.go()
+        if self._stopping.is_set():
+            process.signal(signal.SIGTERM)
+        return process
+
+    async def _bury(self, process: WorkerProcess, store: Store, table: SlotTable, pipeline: Pipeline) -> None:
+        """Settle what a dead process held: its slots say what it was inside of, the ledger what else it had."""
+        process.leased = False
+        slots = table.occupied(worker=process.index)
+        for slot in slots:
+            if slot.kind in (CHILD, GROUP) and slot.pid != process.pid:
+                _kill(slot.pid, group=slot.kind == GROUP)
+        # Read before the children were killed: one that left its slot since has no worker to report to either.
+        death = Death(
+            worker=process.id,
+            exit_code=process.process.returncode,
+            at=time.monotonic(),
+            occupied={slot.ref: slot for slot in slots},
+            spared=process.spared,
+        )
+
+        def decide(claim: ClaimedTask) -> Settlement:
+            return settle_after(death, claim, pipeline=pipeline, rng=self._rng)
+
+        await _insist(lambda: empty_hands(store, process.id, decide))
+        released = await _insist(lambda: store.deregister(process.id))
+        for slot in slots:
+            table.leave(slot.index)
+        self.bus.emit(WorkerStopped(worker=process.id, released=released, reason=f"exit {death.exit_code}"))
+
+    def _lease_lost(self, process: WorkerProcess) -> None:
+        """Others may run its tasks already: end its attempts with it, and start anew as another incarnation."""
+        self.bus.emit(LeaseWasLost(worker=process.id))
+        process.leased = False
+        process.kill(spared=True)
+
+    async def _release_unstarted(self, store: Store, table: SlotTable, process: WorkerProcess, seconds: float) -> None:
+        """The loop of a process is stuck: give back what waits behind the task that blocks it.
+
+        What is entered between the two reads is written by nobody twice: the fence refuses its report.
+        """
+        held = await store.held(process.id, limit=500)
+        inside = {slot.ref for slot in table.occupied(worker=process.index)}
+        settlements = [
+            settle(claim, Released(), DEFAULT_RETRY, rng=self._rng, execution=Execution(recorded_by="supervisor"))
+            for claim in held
+            if claim.state == TaskState.CLAIMED and Ref(claim.id, claim.claim_no) not in inside
+        ]
+        if settlements:
+            report = await store.finish(process.id, settlements)
+            self.bus.emit(LoopStalled(worker=process.id, seconds=seconds, released=len(report.accepted)))
+
+    async def _end_late(self) -> None:
+        """After the grace, or when told twice, processes that have not ended are killed; what they ran goes back."""
+        await self._stopping.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._insisted.wait(), self.options.grace + _KILL_AFTER)
+        if self._insisted.is_set():
+            for process in self.processes.values():
+                process.signal(signal.SIGTERM)
+            await asyncio.sleep(_KILL_AFTER / 2)
+        for process in self.processes.values():
+            process.kill(spared=True)
+
+
+def _kill(pid: int, *, group: bool) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+
+
+async def _insist[T](act: Callable[[], Awaitable[T]]) -> T:
+    """Until the store answers: an outage must not change what is written, only when."""
+    pause = 0.05
+    while True:
+        try:
+            return await act()
+        except StoreUnavailable:
+            await asyncio.sleep(pause)
+            pause = min(5.0, pause * 2)

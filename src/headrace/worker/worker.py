@@ -1,0 +1,313 @@
+"""One worker: an incarnation of one process that claims, runs and finishes, with the services it needs.
+
+Under a supervisor (see `worker.supervisor`) the lease, the rescue of others and the watch over limits live in another
+process. `await Worker(app).run()` alone does all of that itself, which is fine for tests and notebooks and weaker: user
+code that holds the GIL holds back the heartbeat, and a loop that is blocked for good is not killed.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import socket
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headrace._version import __version__
+from headrace.core.clock import Clock, SystemClock
+from headrace.core.errors import LeaseLost, StoreUnavailable
+from headrace.core.task import Pool, WorkerRecord
+from headrace.executors.base import Executor
+from headrace.executors.slots import SlotRange, SlotTable
+from headrace.executors.watchdog import WatchdogThread
+from headrace.runtime.service import Service
+from headrace.runtime.supervision import Supervision
+from headrace.store.base import Store
+from headrace.telemetry.events import Bus, LeaseWasLost, WorkerStarted, WorkerStopped
+from headrace.worker.application import Application, store_of
+from headrace.worker.dispatch import Dispatcher
+from headrace.worker.execution import Pipeline
+from headrace.worker.identity import new_worker_id
+from headrace.worker.options import WorkerOptions
+from headrace.worker.pools import build_executors
+from headrace.worker.services.buffer_keeper import BufferKeeper
+from headrace.worker.services.canceller import Canceller
+from headrace.worker.services.depth import QueueFinder, RetryDepth
+from headrace.worker.services.heartbeat import Heartbeat
+from headrace.worker.services.listener import Listener
+from headrace.worker.services.rescuer import Rescuer, keep_beats
+from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter, Pruner, Retention, Unparker
+from headrace.worker.services.words import Words
+
+
+def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
+    """The chores that one process per host should do: the supervisor, or a worker that has none."""
+    return [
+        Expirer(store=store, interval=min(5.0, options.lease / 3)),
+        Unparker(store=store, interval=min(1.0, options.lease / 3)),
+        CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
+        Pruner(store=store, retention=Retention(keep=options.keep)),
+    ]
+
+
+class Worker:
+    """`run` returns after a graceful stop; it raises when a service died."""
+
+    def __init__(
+        self,
+        app: Application,
+        *,
+        options: WorkerOptions | None = None,
+        store: Store | None = None,
+        bus: Bus | None = None,
+        slots: SlotRange | None = None,
+        identity: str | None = None,
+        target: str | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+        executors: Callable[["Worker", Mapping[str, Any]], Mapping[Pool, Executor]] | None = None,
+    ) -> None:
+        self.app = app
+        self.options = options or WorkerOptions()
+        self.bus = bus or Bus()
+        self.target = target
+        self.supervised = identity is not None
+        self.slots = slots
+        self.id = identity or new_worker_id()
+        self.dispatcher: Dispatcher | None = None
+        self.words: Words | None = None
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._executors = executors or build_executors
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._running = asyncio.Event()
+
+    def stop(self) -> None:
+        """Drain: claim no more, give back the buffer, let running tasks end within the grace. Idempotent."""
+        self._stop.set()
+
+    def stop_now(self) -> None:
+        """Give back what runs, too."""
+        self._stop.set()
+        self._stop_now.set()
+
+    async def started(self) -> None:
+        """Returns when it claims."""
+        await self._running.wait()
+
+    async def run(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            store = await stack.enter_async_context(self._opened_store())
+            if self.slots is None:
+                self.slots = stack.enter_context(_private_slots(self.options))
+            resources = await stack.enter_async_context(self.app.lifespan_context())
+            while True:
+                try:
+                    await self._incarnation(store, resources or {})
+                except LeaseLost:
+                    self.bus.emit(LeaseWasLost(worker=self.id))
+                    if self.supervised or self._stop.is_set():
+                        raise
+                    self.id = new_worker_id()
+                    continue
+                return
+
+    @contextlib.asynccontextmanager
+    async def _opened_store(self) -> AsyncGenerator[Store]:
+        """The store it was given stays open; one it made is closed."""
+        if self._store is not None:
+            yield self._store
+            return
+        store = store_of(self.app, lease=self.options.lease)
+        await store.open()
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
+        self.words = words = Words(store=store, worker=lambda: self.id)
+        executors = self._executors(self, resources)
+        pipeline = Pipeline(self.app, rng=self._rng)
+        self.dispatcher = dispatcher = Dispatcher(
+            store=store,
+            worker=lambda: self.id,
+            pipeline=pipeline,
+            executors=executors,
+            options=self.options,
+            bus=self.bus,
+            rng=self._rng,
+            finished=words.finished,
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            for executor in executors.values():
+                await executor.open()
+                stack.push_async_callback(executor.close)
+            assert self.slots is not None
+            if not self.supervised:
+                await store.register(worker_record(self.id, self.options))
+                watchdog = WatchdogThread(self.slots.table)
+                watchdog.start()
+                stack.callback(watchdog.stop)
+            supervision = Supervision(self._services(store, dispatcher, pipeline, words))
+            stack.push_async_callback(supervision.stop)
+            await supervision.start()
+            await self._work(store, dispatcher, supervision)
+
+    def _services(self, store: Store, dispatcher: Dispatcher, pipeline: Pipeline, words: Words) -> list[Service]:
+        options, claimer = self.options, dispatcher.claimer
+        assert self.slots is not None
+        services: list[Service] = [
+            words,
+            dispatcher.starter,
+            BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id, slots=self.slots),
+            Promoter(store=store, poke=claimer.poke),
+            RetryDepth(
+                store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, default=options.retry_ratio
+            ),
+        ]
+        canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)
+        listener = Listener(store=store, worker=lambda: self.id, poke=claimer.poke, cancel=canceller.wake)
+        services += [canceller, listener]
+        if options.queues is None:
+
+            def found(queues: Sequence[str]) -> None:
+                claimer.set_queues(queues)
+                listener.set_queues(queues)
+
+            services.append(QueueFinder(store=store, declared=self.app.queue_names(), found=found))
+        else:
+            claimer.set_queues(options.queues)
+            listener.set_queues(options.queues)
+        if not self.supervised:
+            beats = keep_beats()
+            services += [
+                Heartbeat(store=store, interval=options.heartbeat_interval, states=self._states, beats=beats),
+                Rescuer(
+                    store=store,
+                    by=lambda: self.id,
+                    lease=options.lease,
+                    heartbeat=options.heartbeat_interval,
+                    own_beats=beats,
+                    pipeline=pipeline,
+                    bus=self.bus,
+                    clock=self._clock,
+                    rng=self._rng,
+                ),
+                *upkeep_services(store, options),
+            ]
+        return services
+
+    def _states(self) -> dict[str, str]:
+        holds = self.dispatcher is not None and len(self.dispatcher.holding) > 0
+        return {self.id: "active" if holds else "idle"}
+
+    async def _work(self, store: Store, dispatcher: Dispatcher, supervision: Supervision) -> None:
+        """Until a stop is asked for, a burst is over, or a part died."""
+        parts = {
+            asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer"),
+            asyncio.create_task(dispatcher.finisher.run(), name="headrace.finisher"),
+            asyncio.create_task(supervision.watch(), name="headrace.supervision"),
+        }
+        ends: set[asyncio.Task[Any]] = {asyncio.create_task(self._stop.wait(), name="headrace.stop")}
+        if self.options.burst:
+            ends.add(asyncio.create_task(self._burst_over(store, dispatcher), name="headrace.burst"))
+        self.bus.emit(
+            WorkerStarted(
+                worker=self.id,
+                queues=self.options.queues or (),
+                concurrency=self.options.concurrency,
+                children=self.options.children,
+            )
+        )
+        self._running.set()
+        try:
+            done, _ = await asyncio.wait(parts | ends, return_when=asyncio.FIRST_COMPLETED)
+            for task in done & parts:
+                task.result()
+            await self._drain(store, dispatcher, parts)
+        except LeaseLost:
+            await dispatcher.abandon()
+            raise
+        finally:
+            for task in parts | ends:
+                task.cancel()
+            await asyncio.gather(*parts, *ends, return_exceptions=True)
+            await dispatcher.close()
+
+    async def _burst_over(self, store: Store, dispatcher: Dispatcher) -> None:
+        """Nothing is held, the last claim found nothing, and nothing became due since."""
+        while True:
+            await asyncio.sleep(0.02)
+            if not dispatcher.exhausted:
+                continue
+            with contextlib.suppress(StoreUnavailable):
+                if await store.promote() != 0 and dispatcher.exhausted:
+                    return
+                dispatcher.claimer.poke()
+
+    async def _drain(self, store: Store, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
+        deadline = time.monotonic() + self.options.grace
+        dispatcher.claimer.close()
+        dispatcher.release_buffer()
+        waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
+        insisting = asyncio.create_task(self._stop_now.wait())
+        try:
+            await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            # The claimer ends by itself when it is closed; only then can the others still fail.
+            while not (waiting.done() or insisting.done()):
+                for part in [part for part in parts if part.done()]:
+                    part.result()
+                    parts.discard(part)
+                await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            insisting.cancel()
+        await dispatcher.release_running()
+        # Results that cannot be written now are worth the rest of the grace, and no more.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(dispatcher.finisher.flushed(), max(5.0, deadline - time.monotonic()))
+        if self.words is not None:
+            with contextlib.suppress(StoreUnavailable):
+                await self.words.flush()
+        released = 0
+        if not self.supervised:
+            with contextlib.suppress(StoreUnavailable):
+                released = await store.deregister(self.id)
+        self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
+
+
+def worker_record(worker: str, options: WorkerOptions, *, pid: int | None = None) -> WorkerRecord:
+    now = datetime.now(UTC)  # the store writes its own clock's instants
+    return WorkerRecord(
+        id=worker,
+        kind="pool",
+        hostname=socket.gethostname(),
+        pid=pid or os.getpid(),
+        state="idle",
+        beat=0,
+        lease=options.lease,
+        queues=options.queues or (),
+        version=__version__,
+        started_at=now,
+        last_heartbeat=now,
+        stopped_at=None,
+        tasks_completed=0,
+        tasks_failed=0,
+    )
+
+
+@contextlib.contextmanager
+def _private_slots(options: WorkerOptions) -> Generator[SlotRange]:
+    with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+        table = SlotTable.create(Path(directory, "slots"), options.slots)
+        try:
+            yield SlotRange(table)
+        finally:
+            table.close()

@@ -1,0 +1,166 @@
+"""A small app for the worker's own tests: functions by name, arguments as keywords, results as JSON."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace.core.errors import UnknownTask
+from headrace.core.outcome import Cancel, RetryAfter, Snooze
+from headrace.core.retry import Retry
+from headrace.core.task import NewTask
+from headrace.executors.context import current
+
+FAST = Retry(max_attempts=3, backoff="fixed", base=0.05, jitter=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    function: Callable[..., Any]
+    retry: Retry
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def load_arguments(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (), json.loads(text)
+
+    def dump_result(self, value: Any) -> str:
+        return json.dumps(value)
+
+    def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(slots=True)
+class Functions:
+    """Registers functions under their own names; `task` makes the NewTask that calls one."""
+
+    store_url: str
+    name: str = "headrace"
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    lifespans: list[str] = field(default_factory=list)
+
+    def add(self, function: Callable[..., Any], *, retry: Retry = FAST) -> str:
+        name = function.__name__
+        self.definitions[name] = Definition(name=name, function=function, retry=retry)
+        return name
+
+    def resolve(self, name: str, options: Mapping[str, Any]) -> Definition:
+        if name not in self.definitions:
+            raise UnknownTask(name)
+        return self.definitions[name]
+
+    @contextlib.asynccontextmanager
+    async def lifespan_context(self) -> AsyncIterator[Mapping[str, Any]]:
+        self.lifespans.append("open")
+        yield {}
+        self.lifespans.append("closed")
+
+    def queue_names(self) -> list[str]:
+        return ["default"]
+
+    def task(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> NewTask:
+        definition = self.definitions.get(name)
+        pool = "coroutine" if definition is None or definition.is_async else "child"
+        attempts = FAST.max_attempts if definition is None else definition.retry.max_attempts
+        return NewTask(
+            name=name, arguments=json.dumps(arguments or {}), **{"pool": pool, "max_attempts": attempts, **options}
+        )
+
+
+# --- the app that worker processes import: tests.worker.application:app ------------------------------------------------
+
+
+def say(word: str) -> None:
+    """One line per execution in a file beside the ledger: whole, in order, and there after kill -9."""
+    line = f"{word} {current.task_id} {current.attempt} {os.getpid()}\n"
+    descriptor = os.open(os.environ["HEADRACE_TEST_SIDE"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+def said(word: str, path: str) -> list[list[str]]:
+    text = Path(path).read_text() if Path(path).exists() else ""
+    return [line.split() for line in text.splitlines() if line.split()[0] == word]
+
+
+async def greet(user: int) -> str:
+    say("greet")
+    return f"hello {user}"
+
+
+def greet_child(user: int) -> str:
+    say("greet_child")
+    return f"hello {user}"
+
+
+async def sleep(seconds: float) -> str:
+    say("sleep")
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+async def first_time_only(seconds: float) -> str:
+    """Sleeps in its first attempt and returns at once in later ones."""
+    say("first_time_only")
+    if current.claim_no == 1:
+        await asyncio.sleep(seconds)
+    return f"claim {current.claim_no}"
+
+
+def sleep_child(seconds: float) -> str:
+    say("sleep_child")
+    if current.claim_no == 1:
+        time.sleep(seconds)
+    return f"claim {current.claim_no}"
+
+
+async def block(seconds: float) -> str:
+    """Holds the event loop."""
+    say("block")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pass
+    return "blocked"
+
+
+async def poison() -> None:
+    say("poison")
+    os.kill(os.getpid(), 9)
+
+
+def poison_child() -> None:
+    say("poison_child")
+    os.kill(os.getpid(), 9)
+
+
+async def snooze() -> Any:
+    say("snooze")
+    return Snooze(0.05) if current.claim_no < 3 else "awake"
+
+
+async def cancel_itself() -> Any:
+    return Cancel("not needed")
+
+
+async def retry_after() -> Any:
+    return RetryAfter(0.05) if current.attempt < 3 else "third"
+
+
+app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
+for function in (
+    greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, snooze, cancel_itself,
+    retry_after,
+):  # fmt: skip
+    app.add(function)

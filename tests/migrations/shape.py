@@ -80,7 +80,8 @@ _POSTGRES = {
     " JOIN pg_namespace AS n ON n.oid = c.connamespace"
     " WHERE n.nspname = :name AND c.conrelid::regclass::text NOT LIKE '%alembic_version' ORDER BY 1, 2",
     "storage": "SELECT c.relname, c.reloptions::text FROM pg_class AS c"
-    " JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = :name AND c.relkind = 'r' AND c.relname <> 'alembic_version' ORDER BY 1",
+    " JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = :name AND c.relkind = 'r' AND c.relname <> 'alembic_version' ORDER BY 1",
     "sequences": "SELECT sequencename, data_type::text, start_value, increment_by, max_value, cycle FROM pg_sequences"
     " WHERE schemaname = :name ORDER BY 1",
 }

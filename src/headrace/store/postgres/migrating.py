@@ -10,12 +10,14 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from headrace.core.errors import SchemaError, StoreUnavailable
 
+_asyncpg: Any = asyncpg  # it ships no types
+
 
 async def on_connection[T](dsn: str, work: Callable[[Connection], T]) -> T:
     """Do synchronous `work` in one transaction on a connection of its own."""
 
     async def connect() -> Any:
-        return await asyncpg.connect(dsn, statement_cache_size=0)  # pyright: ignore[reportUnknownMemberType]
+        return await _asyncpg.connect(dsn, statement_cache_size=0)
 
     # asyncpg reads the DSN itself: SQLAlchemy would hand options such as sslmode on as arguments it does not know.
     engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
@@ -28,3 +30,9 @@ async def on_connection[T](dsn: str, work: Callable[[Connection], T]) -> T:
         raise SchemaError(f"the migration was rolled back: {error.orig}") from error
     finally:
         await engine.dispose()
+
+
+def run_script(connection: Connection, script: str) -> None:
+    """Run several statements at once, in the connection's transaction; only the driver's own `execute` takes them."""
+    dbapi: Any = connection.connection.dbapi_connection
+    dbapi.run_async(lambda driver: driver.execute(script))  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]

@@ -3,7 +3,6 @@
 Frozen: `store.schema` goes on from here, this file does not, or old databases would differ from new ones.
 """
 
-from importlib import import_module
 from typing import Any
 
 import sqlalchemy as sa
@@ -370,14 +369,13 @@ def _workers(app: _App) -> None:
 
 
 def _create_functions(name: str) -> None:
-    try:
-        functions = import_module("headrace.store.postgres.functions")
-    except ModuleNotFoundError:
-        return
-    script = "\n".join(functions.load_functions(name))
-    # Bodies hold many statements, which only the driver's own `execute` takes at once.
-    dbapi: Any = op.get_bind().connection.dbapi_connection
-    dbapi.run_async(lambda asyncpg: asyncpg.execute(script))
+    # Imported here: only a database that has them needs the driver. Their names carry a version, and a released one
+    # keeps its meaning, so that what this revision installs stays what it was.
+    from headrace.store.postgres.functions import load_functions
+    from headrace.store.postgres.migrating import run_script
+
+    for script in load_functions(name):
+        run_script(op.get_bind(), script)
 
 
 def _drop_functions(name: str) -> None:

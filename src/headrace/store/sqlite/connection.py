@@ -17,6 +17,7 @@ from typing import Any
 
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import StoreError, StoreUnavailable
+from headrace.runtime.faults import reached
 from headrace.store.base import StoreOptions
 from headrace.store.queries import load_queries
 from headrace.store.schema import to_micros
@@ -68,10 +69,11 @@ type Work[T] = Callable[[Transaction], T]
 
 
 class _Job:
-    __slots__ = ("expired", "future", "transaction", "value", "work")
+    __slots__ = ("expired", "future", "transaction", "value", "verb", "work")
 
-    def __init__(self, work: Work[Any]) -> None:
+    def __init__(self, work: Work[Any], verb: str) -> None:
         self.work = work
+        self.verb = verb
         self.future: Future[Any] = Future()
         self.expired = False
         self.value: Any = None
@@ -99,9 +101,9 @@ class _Thread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False) -> _Job:
+    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> _Job:
         """`alone`: under the lock between processes, but with a transaction of its own making."""
-        job = _Job(work)
+        job = _Job(work, verb)
         with self._ready:
             if self._closing:
                 raise StoreError(f"the store of {self._database.path} is closed")
@@ -202,7 +204,11 @@ class _Thread:
                     # SQLite undid everything by itself (a full disk): the others did not happen either.
                     exception = job.future.exception()
                     return done, exception if isinstance(exception, Exception) else None
+            for job in done:
+                reached(f"store.{job.verb}.before_commit")
             connection.execute("COMMIT")
+            for job in done:
+                reached(f"store.{job.verb}.after_commit")
         except Exception as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -323,9 +329,12 @@ class Database:
                 self._threads = (writer, writer if self.in_memory else _Thread(self, writes=False))
             return self._threads
 
-    async def write[T](self, work: Work[T], *, urgent: bool = False) -> T:
-        """Run `work` in a transaction that is committed and synced when this returns."""
-        return await self._answer(self._running()[0].submit(work, urgent=urgent))
+    async def write[T](self, work: Work[T], *, urgent: bool = False, verb: str = "") -> T:
+        """Run `work` in a transaction that is committed and synced when this returns.
+
+        `verb` names the fault points around the commit.
+        """
+        return await self._answer(self._running()[0].submit(work, urgent=urgent, verb=verb))
 
     async def alone[T](self, work: Work[T]) -> T:
         """Run `work` on the writing connection outside a transaction: it makes its own."""

@@ -216,7 +216,7 @@ def enqueue(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued
 class Enqueueing(Part):
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         tasks = tuple(tasks)
-        return await self.database.write(lambda transaction: enqueue(transaction, tasks))
+        return await self.database.write(lambda transaction: enqueue(transaction, tasks), verb="enqueue")
 
     def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
         return enqueue_program(self.database.queries, tuple(tasks), now=self.database.now(), own=False)

@@ -244,4 +244,6 @@ class Finishing(Part):
     async def finish(
         self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
     ) -> FinishReport:
-        return await self.database.write(lambda transaction: finish(transaction, worker, settlements, wants))
+        return await self.database.write(
+            lambda transaction: finish(transaction, worker, settlements, wants), verb="finish"
+        )

@@ -1,1 +1,92 @@
-"""Headrace: one durable task engine for Python, on SQLite or PostgreSQL."""
+"""Headrace: one durable task engine for Python, on SQLite or PostgreSQL.
+
+from headrace import App
+
+app = App()
+
+@app.task
+async def welcome(user_id: int) -> str: ...
+
+welcome.enqueue(user_id=7)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headrace._version import __version__
+
+if TYPE_CHECKING:
+    from headrace.app import App
+    from headrace.client.handles import Handle
+    from headrace.client.injection import Resource, injected
+    from headrace.client.middleware import Middleware
+    from headrace.client.options import Queue
+    from headrace.client.task import Task
+    from headrace.core import errors
+    from headrace.core.errors import Permanent, SoftTimeLimitExceeded, Transient
+    from headrace.core.limits import Debounce, Limit, Rate
+    from headrace.core.outcome import Cancel, RetryAfter, Snooze
+    from headrace.core.retry import Retry
+    from headrace.executors.context import Context, current
+
+__all__ = [
+    "App",
+    "Cancel",
+    "Context",
+    "Debounce",
+    "Handle",
+    "Limit",
+    "Middleware",
+    "Permanent",
+    "Queue",
+    "Rate",
+    "Resource",
+    "Retry",
+    "RetryAfter",
+    "Snooze",
+    "SoftTimeLimitExceeded",
+    "Task",
+    "Transient",
+    "__version__",
+    "current",
+    "errors",
+    "injected",
+]
+
+# Where each name lives. Imported when it is first asked for, so that `import headrace` costs almost nothing.
+_PLACES = {
+    "App": "headrace.app",
+    "Cancel": "headrace.core.outcome",
+    "Context": "headrace.executors.context",
+    "Debounce": "headrace.core.limits",
+    "Handle": "headrace.client.handles",
+    "Limit": "headrace.core.limits",
+    "Middleware": "headrace.client.middleware",
+    "Permanent": "headrace.core.errors",
+    "Queue": "headrace.client.options",
+    "Rate": "headrace.core.limits",
+    "Resource": "headrace.client.injection",
+    "Retry": "headrace.core.retry",
+    "RetryAfter": "headrace.core.outcome",
+    "Snooze": "headrace.core.outcome",
+    "SoftTimeLimitExceeded": "headrace.core.errors",
+    "Task": "headrace.client.task",
+    "Transient": "headrace.core.errors",
+    "current": "headrace.executors.context",
+    "injected": "headrace.client.injection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        value: Any = import_module("headrace.core.errors")
+    elif name in _PLACES:
+        value = getattr(import_module(_PLACES[name]), name)
+    else:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

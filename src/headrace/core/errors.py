@@ -8,6 +8,7 @@
     │   ├── PayloadError         a value that is not JSON: NaN, huge integers, naive datetimes, unknown objects
     │   ├── ArgumentError        arguments that do not fit the task's signature
     │   ├── UnknownTask          no task of that name is registered
+    │   ├── EntrypointError      a dotted path that cannot be imported
     │   ├── DuplicateTask        a unique key is taken and the caller asked to be refused
     │   ├── UniqueBusy           an open transaction holds the key for longer than the wait
     │   └── ForeignConnection    the connection belongs to another database than the app's store
@@ -66,6 +67,10 @@ class ArgumentError(EnqueueError, TypeError):
 
 class UnknownTask(EnqueueError, LookupError):
     """No task of that name is registered."""
+
+
+class EntrypointError(EnqueueError, ImportError):
+    """A dotted path does not lead to a function."""
 
 
 class DuplicateTask(EnqueueError):

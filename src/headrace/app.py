@@ -1,0 +1,259 @@
+"""`App`: what a program defines its tasks on, enqueues with and asks. A facade; the work is in `client`."""
+
+import contextlib
+import inspect
+import re
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol, Unpack, cast, overload
+from urllib.parse import quote
+
+from headrace.client.bridge import sync_form
+from headrace.client.commands import Commands
+from headrace.client.engine import Engine
+from headrace.client.entrypoints import Entrypoint, load_entrypoint
+from headrace.client.health import Health, check_health
+from headrace.client.inspection import Queues, Tasks, Workers
+from headrace.client.jobs import Jobs
+from headrace.client.middleware import Middleware
+from headrace.client.naming import checked_name, task_name
+from headrace.client.options import OptionArguments, Options, Queue
+from headrace.client.task import CoroutineTask, FunctionTask, Task
+from headrace.client.transactions import TransactionScope
+from headrace.core.durations import Duration
+from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
+from headrace.core.payload import Codec, CodecRegistry
+from headrace.core.retry import Retry
+from headrace.executors.base import Entry
+from headrace.presets import PresetName
+from headrace.settings import Settings, read_settings
+from headrace.store.base import Store
+from headrace.store.connect import sqlite_path
+
+type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+class TaskDecorator(Protocol):
+    """What `app.task(...)` with options gives."""
+
+    @overload  # an `async def` is also a function that returns something: the order decides
+    def __call__[**P, R](  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> CoroutineTask[P, R]: ...
+
+    @overload
+    def __call__[**P, R](self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+
+class App:
+    """Tasks and their store. Settings are what is given here, then HEADRACE_*, then the preset, then the default.
+
+    Nothing connects before the first use. An app that was made before a fork works in the children.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        name: str | None = None,
+        preset: PresetName | None = None,
+        queues: Mapping[str, Queue] | None = None,
+        retry: Retry | None = None,
+        lease: Duration | None = None,
+        codec: Codec | Sequence[Codec] | None = None,
+        **settings: Any,
+    ) -> None:
+        named = {"database_url": url, "name": name, "preset": preset, "retry": retry, "lease": lease}
+        given = {key: value for key, value in named.items() if value is not None}
+        self.settings: Settings = read_settings({**settings, **given})
+        self.name = self.settings.name
+        self.url = self.store_url = _full_url(self.settings.database_url)
+        codecs = () if codec is None else tuple(codec) if isinstance(codec, Sequence) else (codec,)
+        # The first one writes, all of them read.
+        registry = CodecRegistry(*codecs, default=codecs[0]) if codecs else CodecRegistry()
+        self._engine = Engine(self.settings, url=self.url, queues=dict(queues or {}), codecs=registry)
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._entrypoints: dict[str, Entrypoint] = {}
+        self._lifespan: Lifespan | None = None
+        self.tasks = Tasks(self._engine)
+        self.queues = Queues(self._engine)
+        self.workers = Workers(self._engine)
+        self.jobs = Jobs(self._engine)
+        self.commands = Commands(self._engine)
+
+    # Defining.
+
+    @overload
+    def task[**P, R](  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> CoroutineTask[P, R]: ...
+
+    @overload
+    def task[**P, R](self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+    @overload
+    def task(
+        self, *, name: str | None = None, aliases: Sequence[str] = (), **options: Unpack[OptionArguments]
+    ) -> TaskDecorator: ...
+
+    def task(
+        self,
+        function: Any = None,
+        /,
+        *,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        **options: Any,
+    ) -> Any:
+        """Make a task of a function: `@app.task`, or `@app.task(queue="mail", retry=Retry(max_attempts=5))`."""
+
+        def define(function: Callable[..., Any]) -> Task[..., Any]:
+            return self._define(function, name, aliases, options)
+
+        return define if function is None else define(function)
+
+    def lifespan[F: Callable[[], Any]](self, function: F) -> F:
+        """Decorate an async generator (or a function that gives an async context manager): what it yields are the
+        resources of every worker process, entered before the first task and left after the last."""
+        if self._lifespan is not None:
+            raise DefinitionError("this app has a lifespan already; open both things in one function")
+        wrapped: Any = contextlib.asynccontextmanager(function) if inspect.isasyncgenfunction(function) else function
+        self._lifespan = cast("Lifespan", wrapped)
+        return function
+
+    def add_middleware(self, middleware: Middleware) -> None:
+        """Wrap every enqueue and every attempt; the first one added is the outermost."""
+        self._engine.middleware.append(middleware)
+
+    @property
+    def middleware(self) -> Sequence[Middleware]:
+        return self._engine.middleware
+
+    # Using.
+
+    def transaction(self, connection: Any) -> TransactionScope:
+        """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
+        commit. The block neither begins nor commits anything itself."""
+        return TransactionScope(self._engine, connection)
+
+    async def ahealth_check(self) -> Health:
+        """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
+        return await check_health(self._engine)
+
+    async def aclose(self) -> None:
+        """Close the connections of this process. The next use opens them again."""
+        await self._engine.aclose()
+
+    health_check = sync_form(ahealth_check)
+    close = sync_form(aclose)
+
+    # What workers ask.
+
+    @property
+    def registry(self) -> Mapping[str, Task[..., Any]]:
+        """Every task by its name; aliases are not listed."""
+        return {name: task for name, task in self._tasks.items() if task.name == name}
+
+    def get_task(self, name: str) -> Task[..., Any]:
+        """The task of that name or alias; UnknownTask when there is none."""
+        task = self._tasks.get(name)
+        if task is None:
+            known = ", ".join(sorted(self.registry)) or "none"
+            raise UnknownTask(f"no task {name!r} is defined on this app; it has {known}")
+        return task
+
+    def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
+        """The callable that a stored task names (executors.base.Source)."""
+        if not options.get("entrypoint"):
+            return self.get_task(name)
+        entry = self._entrypoints.get(name)
+        if entry is None:
+            entry = self._entrypoints[name] = load_entrypoint(name, retry=self.settings.retry)
+        return entry
+
+    @contextlib.asynccontextmanager
+    async def lifespan_context(self) -> AsyncGenerator[Mapping[str, Any]]:
+        """Enter the lifespan: its resources by name. A single object that is no mapping goes by its class."""
+        if self._lifespan is None:
+            yield {}
+            return
+        async with self._lifespan() as found:
+            if found is None:
+                yield {}
+            elif isinstance(found, Mapping):
+                yield cast("Mapping[str, Any]", found)
+            else:
+                yield {type(found).__qualname__: found}
+
+    def queue_names(self) -> Iterable[str]:
+        """The queues that its tasks and its settings name."""
+        return {task.options.queue for task in self._tasks.values()} | set(self._engine.queues)
+
+    @property
+    def codecs(self) -> CodecRegistry:
+        return self._engine.codecs
+
+    @property
+    def engine(self) -> Engine:
+        """For code beside the client (`orchestration`, servers); not for programs."""
+        return self._engine
+
+    def new_store(self) -> Store:
+        """A store of its own, not opened, for a worker or a service with an event loop of its own."""
+        return self._engine.new_store()
+
+    def __repr__(self) -> str:
+        return f"<App {self.name}: {len(self.registry)} tasks>"
+
+    def _define(
+        self, function: Callable[..., Any], name: str | None, aliases: Sequence[str], options: Mapping[str, Any]
+    ) -> Task[..., Any]:
+        if isinstance(function, Task):
+            raise OptionError(f"{function!r} is a task already")  # pyright: ignore[reportUnknownArgumentType]
+        if not callable(function):
+            raise OptionError(f"@app.task decorates functions, not {function!r}")
+        _refuse_generators(function)
+        given = task_name(function, name)
+        if isinstance(aliases, str):
+            raise OptionError(f"task {given}: aliases takes a list of names, not the text {aliases!r}")
+        if "connection" in options:
+            raise OptionError(f"task {given}: connection belongs to one call: task.using(connection=…)")
+        names = (given, *(checked_name(alias) for alias in aliases))
+        for each in names:
+            if each in self._tasks:
+                raise OptionError(
+                    f"task {each} is defined already, as {self._tasks[each].function!r}; "
+                    "two functions need two names: @app.task(name=…)"
+                )
+        checked = Options().changed(given, options)
+        made = Task[..., Any](self._engine, function, name=given, options=checked, aliases=names[1:])
+        # The same class at run time as the type checker was told.
+        made.__class__ = CoroutineTask if made.is_async else FunctionTask
+        for each in names:
+            self._tasks[each] = made
+            self._engine.results[each] = made.result_loader
+        return made
+
+
+def _refuse_generators(function: Callable[..., Any]) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise OptionError(f"{function!r} is a generator; a task returns its result once")
+
+
+def _full_url(url: str) -> str:
+    """A relative SQLite path belongs to the working directory of now, not to the one of the first use."""
+    scheme = url.partition("://")[0].partition("+")[0] if "://" in url else ""
+    if scheme in ("postgresql", "postgres"):
+        return url
+    if scheme != "sqlite":
+        raise SettingsError(
+            f"database URL {_without_password(url)!r} is not understood; "
+            "write sqlite:///headrace.db, or postgresql://user@host/database"
+        )
+    path = sqlite_path(url)
+    return url if path == ":memory:" else f"sqlite:///{quote(str(Path(path).absolute()))}"
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)

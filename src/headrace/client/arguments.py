@@ -1,0 +1,301 @@
+"""Between a call and its payload: arguments bound to the signature, checked by the annotations, as canonical JSON.
+
+The payload is one object, parameter name to value; `*args` are a list under `*`, and `**kwargs` lie beside the named
+ones. Only what was given is written: a default is the worker's, at the moment it runs.
+"""
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Union, cast, get_args, get_origin
+
+from headrace.client.injection import find_injected, is_injected
+from headrace.client.naive import find_naive_datetime
+from headrace.core import payload
+from headrace.core.errors import ArgumentError, OptionError, PayloadError
+from headrace.core.outcome import Cancel, RetryAfter, Snooze
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_REST = "*"
+_JSON_LEAVES = frozenset({int, str, bool, float, NoneType})
+_CONTROL = frozenset({Snooze, Cancel, RetryAfter})
+
+
+class Arguments:
+    """The parameters of one function. Annotations are read, and validators built, at the first use: by then names that
+    were defined later in the module exist, and importing a task stays cheap."""
+
+    def __init__(self, function: Callable[..., Any], *, name: str, strict: bool = True) -> None:
+        try:
+            self._signature = inspect.signature(function)
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"task {name}: {function!r} has no signature that can be read: {error}") from error
+        self._function = function
+        self._name = name
+        self._strict = strict
+        self._compiled: _Compiled | None = None
+
+    @property
+    def compiled(self) -> "_Compiled":
+        if self._compiled is None:
+            self._compiled = _Compiled(self._function, self._signature, self._name)
+        return self._compiled
+
+    def dump(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Canonical JSON of a call, and the validated arguments by name. ArgumentError says what does not fit."""
+        compiled = self.compiled
+        values = self._gather(compiled, args, kwargs)
+        try:
+            checked = compiled.adapter.validate_python(values)
+        except ValueError as error:
+            raise ArgumentError(f"task {self._name}: {_explain(error)}") from None
+        if compiled.has_instants and (found := find_naive_datetime(checked)) is not None:
+            raise ArgumentError(
+                f"task {self._name}: the datetime in {found!r} is naive; give it a timezone, "
+                "for example datetime.now(UTC)"
+            )
+        try:
+            if compiled.is_json:
+                return payload.dumps(checked), checked
+            plain = compiled.adapter.dump_python(checked, mode="json", exclude=compiled.raw, warnings=False)
+            plain.update((key, checked[key]) for key in compiled.raw if key in checked)
+            return payload.dumps(plain), checked
+        except PayloadError as error:
+            if not self._strict:
+                return _lenient_dumps(checked), checked
+            raise ArgumentError(f"task {self._name}: {error}") from None
+        except Exception as error:  # pydantic's serialization error is not a ValueError of its own kind everywhere
+            raise ArgumentError(f"task {self._name}: an argument cannot be stored as JSON: {error}") from None
+
+    def load(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The typed arguments of a stored call."""
+        compiled = self.compiled
+        try:
+            values = compiled.adapter.validate_json(text)
+        except ValueError as error:
+            raise ArgumentError(f"task {self._name}: the stored arguments do not fit: {_explain(error)}") from None
+        if not compiled.positional_only and compiled.rest is None:
+            return (), values
+        rest = values.pop(_REST, ())
+        args: list[Any] = []
+        # What stands before *args, or is positional-only, cannot be passed by name.
+        for parameter in compiled.positional if rest else compiled.positional_only:
+            if parameter not in values:
+                if rest:
+                    args.append(self._signature.parameters[parameter].default)
+                    continue
+                break
+            args.append(values.pop(parameter))
+        return (*args, *rest), values
+
+    def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the function would see them, for key templates and key functions."""
+        complete = {
+            parameter.name: parameter.default
+            for parameter in self.compiled.parameters.values()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        complete.update(values)
+        complete.pop(_REST, None)
+        return complete
+
+    def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            parameter: find_injected(self._name, parameter, annotation, context=context, resources=resources)
+            for parameter, annotation in self.compiled.injected.items()
+        }
+
+    def _gather(self, compiled: "_Compiled", args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        values = dict(kwargs)
+        if args:
+            names = compiled.positional
+            if len(args) > len(names) and compiled.rest is None:
+                raise ArgumentError(
+                    f"task {self._name}: takes {len(names)} positional arguments ({', '.join(names) or 'none'}), "
+                    f"was given {len(args)}"
+                )
+            for parameter, value in zip(names, args, strict=False):
+                if parameter in values and parameter not in compiled.positional_only:
+                    raise ArgumentError(f"task {self._name}: {parameter!r} was given twice")
+                values[parameter] = value
+            if len(args) > len(names):
+                values[_REST] = list(args[len(names) :])
+        for parameter in compiled.injected:
+            if parameter in values:
+                raise ArgumentError(
+                    f"task {self._name}: {parameter!r} is given by the worker and is not part of the payload"
+                )
+        return values
+
+
+class _Compiled:
+    """What is known once the annotations are read."""
+
+    def __init__(self, function: Callable[..., Any], signature: inspect.Signature, name: str) -> None:
+        from pydantic import ConfigDict, TypeAdapter
+
+        hints = _hints(function, name)
+        self.injected: dict[str, Any] = {}
+        self.parameters: dict[str, inspect.Parameter] = {}
+        self.rest: str | None = None
+        self.raw: set[str] = set()
+        self.is_json = True
+        rest_keywords = False
+        fields: dict[str, Any] = {}
+        for parameter in signature.parameters.values():
+            annotation = hints.get(parameter.name, Any)
+            if is_injected(annotation):
+                self.injected[parameter.name] = annotation
+                continue
+            key = parameter.name
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                self.rest = parameter.name
+                key, annotation = _REST, NotRequired[list[annotation]]
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                rest_keywords = True
+                continue
+            else:
+                self.parameters[parameter.name] = parameter
+                if parameter.default is not inspect.Parameter.empty:
+                    annotation = NotRequired[annotation]
+            bare = get_args(annotation)[0] if get_origin(annotation) is NotRequired else annotation
+            if bare is Any or bare is object:
+                self.raw.add(key)
+            elif not _is_json(bare):
+                self.is_json = False
+            fields[key] = annotation
+        self.positional = [key for key, p in self.parameters.items() if p.kind in _POSITIONAL]
+        self.positional_only = [
+            key for key, p in self.parameters.items() if p.kind is inspect.Parameter.POSITIONAL_ONLY
+        ]
+        shape = cast("Any", TypedDict)(f"arguments of {name}", fields)
+        shape.__pydantic_config__ = ConfigDict(
+            extra="allow" if rest_keywords else "forbid", arbitrary_types_allowed=False, ser_json_inf_nan="constants"
+        )
+        try:
+            self.adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(shape)
+        except Exception as error:
+            raise OptionError(
+                f"task {name}: an annotation cannot be validated: {error}; annotate with types that JSON can carry, "
+                "or Resource[…] for what the worker provides"
+            ) from error
+        self.has_instants = not self.is_json or bool(self.raw) or rest_keywords
+
+
+class Result:
+    """What a function returns, by its annotation."""
+
+    def __init__(self, function: Callable[..., Any], *, name: str) -> None:
+        self._function = function
+        self._name = name
+        self._adapter: TypeAdapter[Any] | None = None
+        self._plain: bool | None = None
+
+    def _compile(self) -> None:
+        from pydantic import TypeAdapter
+
+        annotation: Any = _without_control(_hints(self._function, self._name).get("return", Any))
+        self._plain = annotation is Any or annotation is object or annotation is None or _is_json(annotation)
+        if not self._plain:
+            try:
+                self._adapter = TypeAdapter(cast("type[Any]", annotation))
+            except Exception:  # not a type that pydantic knows: the value must be JSON as it is
+                self._plain = True
+
+    def dump(self, value: Any) -> str:
+        """Canonical JSON of a returned value; PayloadError when it has none.
+
+        A value that does not fit the annotation is stored all the same: the work is done, and to do it again would not
+        make the annotation true. Whoever reads the result is told.
+        """
+        if self._plain is None:
+            self._compile()
+        if self._adapter is None:
+            return payload.dumps(value)
+        if (found := find_naive_datetime(value)) is not None:
+            raise PayloadError(f"task {self._name}: the datetime at {found!r} in its result is naive")
+        try:
+            return payload.dumps(self._adapter.dump_python(value, mode="json", warnings=False))
+        except PayloadError:
+            raise
+        except Exception as error:
+            raise PayloadError(f"task {self._name}: its result cannot be stored as JSON: {error}") from None
+
+    def load(self, text: str | None) -> Any:
+        if self._plain is None:
+            self._compile()
+        if text is None:
+            return None
+        if self._adapter is None:
+            return payload.loads(text)
+        try:
+            return self._adapter.validate_json(text)
+        except ValueError as error:
+            raise PayloadError(
+                f"task {self._name}: the stored result does not fit the annotation: {_explain(error)}; "
+                "app.tasks.get(id).result has it as JSON"
+            ) from None
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
+    except NameError as error:
+        raise OptionError(
+            f"task {name}: the annotation {error.name!r} cannot be found when the task runs; "
+            "import it at the top of the module (not below TYPE_CHECKING)"
+        ) from error
+
+
+def _is_json(annotation: Any) -> bool:
+    """Whether every valid value of the annotation is already what JSON gives back: then nothing is to be converted."""
+    if annotation in _JSON_LEAVES:
+        return True
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is list or (origin is dict and args[0] is str):
+        return all(_is_json(argument) for argument in args)
+    if origin in (Union, UnionType):
+        return all(_is_json(argument) for argument in args)
+    return False
+
+
+def _without_control(annotation: Any) -> Any:
+    if annotation in _CONTROL:
+        return Any
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    kept = [argument for argument in get_args(annotation) if argument not in _CONTROL]
+    return Union[tuple(kept)] if kept else Any  # noqa: UP007 -- built at run time
+
+
+def _explain(error: ValueError) -> str:
+    """A validation error in one line, naming the parameter."""
+    if not hasattr(error, "errors"):
+        return str(error)
+    lines: list[str] = []
+    for item in cast("ValidationError", error).errors(include_url=False, include_context=False):
+        place = ".".join(map(str, item["loc"])) or "arguments"
+        match item["type"]:
+            case "missing":
+                lines.append(f"{place!r} is missing")
+            case "extra_forbidden":
+                lines.append(f"there is no parameter {place!r}")
+            case _:
+                lines.append(f"{place!r}: {item['msg'][:1].lower()}{item['msg'][1:]}, not {_shown(item['input'])}")
+    return "; ".join(lines)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _lenient_dumps(values: Mapping[str, Any]) -> str:
+    """With `strict` off, what JSON cannot carry goes as its text."""
+    from pydantic_core import to_jsonable_python
+
+    return payload.dumps(to_jsonable_python(values, fallback=str, inf_nan_mode="strings"))

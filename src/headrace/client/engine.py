@@ -1,0 +1,146 @@
+"""What an app's tasks and handles work with: its settings, its store (one per process) and what is shared around it."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headrace.client.bridge import BRIDGE, on_store
+from headrace.client.coalescing import Coalescer
+from headrace.client.middleware import Middleware
+from headrace.client.options import Queue
+from headrace.client.polling import Poller
+from headrace.client.transactions import enqueue_in, transaction_of
+from headrace.core.payload import CodecRegistry
+from headrace.core.task import Enqueued, NewTask, TaskRecord
+from headrace.settings import Settings
+from headrace.store.base import Store, StoreOptions
+from headrace.store.connect import connect
+
+
+class ResultLoader(Protocol):
+    def load(self, text: str | None, /) -> Any: ...
+
+
+@dataclass(slots=True)
+class _Connected:
+    """The store of one process, and what lives beside it on the background loop."""
+
+    pid: int
+    store: Store
+    coalescer: Coalescer
+    poller: Poller
+
+
+class Engine:
+    def __init__(self, settings: Settings, *, url: str, queues: Mapping[str, Queue], codecs: CodecRegistry) -> None:
+        self.settings = settings
+        self.url = url
+        self.queues = queues
+        self.codecs = codecs
+        self.middleware: list[Middleware] = []
+        self.results: dict[str, ResultLoader] = {}  # by task name
+        self._connected: _Connected | None = None
+        self._opening: asyncio.Lock | None = None
+        self._pid = 0
+        self._abandoned: list[object] = []
+
+    def new_store(self) -> Store:
+        """A store of its own for a worker or a command; it is not opened."""
+        settings = self.settings
+        options = StoreOptions(
+            name=settings.name,
+            lease=settings.lease,
+            pool_size=settings.pool_size,
+            synchronous=settings.synchronous,
+            extra={"pool_overflow": settings.pool_overflow, "echo": settings.echo},
+        )
+        return connect(self.url, options)
+
+    async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the store, from any thread or loop."""
+
+        async def work() -> T:
+            return await act((await self._open()).store)
+
+        return await on_store(work)
+
+    async def opened_store(self) -> Store:
+        """The store, for building statements; opened, so its schema is there."""
+        connected = self._connected
+        if connected is not None and connected.pid == os.getpid():
+            return connected.store
+
+        async def work() -> Store:
+            return (await self._open()).store
+
+        return await on_store(work, may_block=True)
+
+    async def enqueue(self, tasks: Sequence[NewTask], *, connection: Any = None) -> list[Enqueued]:
+        """Write tasks: in the user's transaction when there is one, else durable when this returns."""
+        if not self.middleware:
+            return await self._enqueue(tasks, connection)
+        with ExitStack() as stack:
+            for middleware in self.middleware:
+                changed = stack.enter_context(middleware.enqueue(tasks))
+                tasks = tasks if changed is None else changed
+            return await self._enqueue(tasks, connection)
+
+    async def ended(self, task: int, *, timeout: float | None) -> TaskRecord:
+        """The record of a task that has ended. TimeoutError when it has not within `timeout` seconds."""
+
+        async def work() -> TaskRecord:
+            connected = await self._open()
+            async with asyncio.timeout(timeout):
+                return await connected.poller.ended(task)
+
+        return await on_store(work)
+
+    async def aclose(self) -> None:
+        """Close the store. The next use opens it again."""
+
+        async def work() -> None:
+            connected, self._connected = self._connected, None
+            if connected is not None and connected.pid == os.getpid():
+                await connected.coalescer.drained()
+                connected.poller.stop()
+                await connected.store.close()
+
+        if self._connected is not None:
+            await on_store(work)
+
+    async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
+        connection = transaction_of(self) if connection is None else connection
+        if connection is not None:
+            return await enqueue_in(connection, await self.opened_store(), tasks)
+
+        async def work() -> list[Enqueued]:
+            connected = await self._open()
+            if all(task.plain for task in tasks):
+                return await connected.coalescer.enqueue(tasks)
+            return await connected.store.enqueue(tasks)
+
+        return await on_store(work)
+
+    async def _open(self) -> _Connected:
+        """On the background loop only."""
+        if self._connected is not None and self._connected.pid == os.getpid():
+            return self._connected
+        if self._pid != os.getpid():
+            # After a fork: the parent's sockets are not ours to use, nor to close.
+            self._abandoned.append(self._connected)
+            self._connected, self._opening, self._pid = None, asyncio.Lock(), os.getpid()
+            BRIDGE.at_exit(self.aclose)
+        assert self._opening is not None
+        async with self._opening:
+            if self._connected is None:
+                store = self.new_store()
+                try:
+                    await store.open()
+                except BaseException:
+                    await store.close()
+                    raise
+                self._connected = _Connected(os.getpid(), store, Coalescer(store.enqueue), Poller(store.get))
+            return self._connected

@@ -1,0 +1,125 @@
+"""What `enqueue` gives back: the task's id, and ways to ask after it."""
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, cast
+
+from headrace.client.bridge import sync_form
+from headrace.client.engine import Engine, ResultLoader
+from headrace.core.durations import Duration, seconds
+from headrace.core.errors import NotFound, ResultError, ResultExpired, TaskCancelled, TaskFailed
+from headrace.core.payload import loads
+from headrace.core.states import TaskState
+from headrace.core.task import AttemptRecord, TaskRecord
+from headrace.store.base import CancelAnswer, Store
+
+
+class Handle[R]:
+    """A task in the ledger. `created` is False when `enqueue` found an unfinished task with the same key.
+
+    The async forms start with `a`. The one of `wait` is `await_`, because `await` is a keyword; `await handle` is
+    `await handle.aresult()`.
+    """
+
+    __slots__ = ("_engine", "_result", "created", "id", "name")
+
+    def __init__(
+        self,
+        engine: Engine,
+        id: int,
+        *,
+        created: bool = True,
+        name: str | None = None,
+        result: ResultLoader | None = None,
+    ) -> None:
+        self._engine = engine
+        self._result = result
+        self.id = id
+        self.created = created
+        self.name = name
+
+    async def astate(self) -> TaskState:
+        """The state it is in now."""
+        return (await self._record()).state
+
+    async def aresult(self, timeout: Duration | None = None) -> R:
+        """What the task returned, once it has ended.
+
+        Raises TaskFailed, TaskCancelled or ResultExpired, and TimeoutError when it has not ended within `timeout`.
+        """
+        record = await self._ended(timeout)
+        if record.state is TaskState.COMPLETED:
+            return self._value(record)
+        raise await self._failure(record)
+
+    async def await_(self, timeout: Duration | None = None) -> TaskState:
+        """The state in which it ended; TimeoutError when it has not ended within `timeout`."""
+        return (await self._ended(timeout)).state
+
+    async def acancel(self, *, reason: str = "user") -> CancelAnswer:
+        """Cancel the task, or tell its worker to stop it; the answer says which, or that it is too late."""
+        answers = await self._engine.run(lambda store: store.cancel([self.id], reason=reason))
+        answer = answers.get(self.id, CancelAnswer.UNKNOWN)
+        if answer is CancelAnswer.UNKNOWN:
+            raise NotFound(f"no task {self.id} to cancel")
+        return answer
+
+    state = sync_form(astate)
+    result = sync_form(aresult)
+    wait = sync_form(await_)
+    cancel = sync_form(acancel)
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        return self.aresult().__await__()
+
+    def __repr__(self) -> str:
+        return f"<Handle {self.id}{f' of {self.name}' if self.name else ''}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and (other.id, other._engine) == (self.id, self._engine)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    async def _record(self) -> TaskRecord:
+        record = (await self._engine.run(lambda store: store.get([self.id]))).get(self.id)
+        if record is None:
+            raise NotFound(
+                f"no task {self.id}: its transaction is not committed, or it ended longer ago than history is kept"
+            )
+        return record
+
+    async def _ended(self, timeout: Duration | None) -> TaskRecord:
+        limit = None if timeout is None else seconds(timeout, name="timeout")
+        try:
+            return await self._engine.ended(self.id, timeout=limit)
+        except TimeoutError:
+            raise TimeoutError(f"task {self.id} has not ended within {limit:g} s; it goes on") from None
+
+    def _value(self, record: TaskRecord) -> R:
+        if record.result is None:
+            if record.result_ref is not None:
+                raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
+            raise ResultExpired(f"the result of task {self.id} ({record.name}) was kept for its time and is gone")
+        loader = self._result or self._engine.results.get(record.name)
+        return cast("R", loads(record.result) if loader is None else loader.load(record.result))
+
+    async def _failure(self, record: TaskRecord) -> ResultError:
+        what = f"task {self.id} ({record.name})"
+        if record.state is not TaskState.FAILED:
+            said = f": {record.error_message}" if record.error_message else ""
+            why = f" ({record.reason})" if record.reason else ""
+            return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=self.id, reason=record.reason)
+        attempts = await self._engine.run(_attempts_of(self.id))
+        traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
+        return TaskFailed(
+            f"{what} failed ({record.reason}) after {record.attempt} attempts: "
+            f"{record.error_class or 'error'}: {record.error_message or 'no message'}",
+            task_id=self.id,
+            reason=record.reason,
+            error_class=record.error_class,
+            remote_traceback=traceback,
+        )
+
+
+def _attempts_of(task: int) -> Callable[[Store], Coroutine[Any, Any, list[AttemptRecord]]]:
+    return lambda store: store.attempts(task)

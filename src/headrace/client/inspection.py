@@ -1,0 +1,122 @@
+"""`app.tasks`, `app.queues`, `app.workers`: look at the ledger and act on what is there."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from headrace.client.bridge import sync_form
+from headrace.client.engine import Engine
+from headrace.client.handles import Handle
+from headrace.core.errors import NotFound
+from headrace.core.states import TaskState
+from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord
+from headrace.store.base import CancelAnswer, LogLine
+
+
+class Tasks:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def handle(self, id: int) -> Handle[Any]:
+        """A handle to a task whose id was kept elsewhere."""
+        return Handle(self._engine, int(id), created=False)
+
+    async def aget(self, id: int) -> TaskRecord:
+        """The task as it is now, live or done. NotFound when there is none."""
+        record = (await self._engine.run(lambda store: store.get([id]))).get(id)
+        if record is None:
+            raise NotFound(f"no task {id}: it never existed, or it ended longer ago than history is kept")
+        return record
+
+    async def alist(
+        self,
+        *,
+        states: Iterable[TaskState | str] = (),
+        queues: Iterable[str] = (),
+        names: Iterable[str] = (),
+        job: int | None = None,
+        worker: str | None = None,
+        dead_letter: bool | None = None,
+        limit: int = 100,
+        before: tuple[datetime, int] | None = None,
+    ) -> list[TaskRecord]:
+        """Tasks, newest first. For the next page give `before` the (instant, id) of the last one seen."""
+        criteria = TaskFilter(
+            states=tuple(TaskState(state) for state in states),
+            queues=tuple(queues),
+            names=tuple(names),
+            job=job,
+            worker=worker,
+            dead_letter=dead_letter,
+            limit=limit,
+            before=before,
+        )
+        return await self._engine.run(lambda store: store.list(criteria))
+
+    async def acancel(self, *ids: int, reason: str = "user") -> dict[int, CancelAnswer]:
+        """Cancel tasks, or tell their workers to stop them; an answer for each."""
+        answers = await self._engine.run(lambda store: store.cancel(ids, reason=reason))
+        return {id: answers.get(id, CancelAnswer.UNKNOWN) for id in ids}
+
+    async def aretry(self, *ids: int) -> list[int]:
+        """Run tasks that ended once more, with a fresh budget; the ids that went back."""
+        return await self._engine.run(lambda store: store.retry(ids))
+
+    async def aattempts(self, id: int) -> list[AttemptRecord]:
+        """Every execution of the task, and every report that was refused."""
+        return await self._engine.run(lambda store: store.attempts(id))
+
+    async def alogs(self, id: int, *, after: int = -1, limit: int = 1000) -> list[LogLine]:
+        """What the task logged."""
+        return await self._engine.run(lambda store: store.logs(id, after=after, limit=limit))
+
+    async def acounts(self) -> dict[str, int]:
+        """How many tasks are in each live state, and how many had each outcome."""
+        return await self._engine.run(lambda store: store.counts())
+
+    get = sync_form(aget)
+    list = sync_form(alist)
+    cancel = sync_form(acancel)
+    retry = sync_form(aretry)
+    attempts = sync_form(aattempts)
+    logs = sync_form(alogs)
+    counts = sync_form(acounts)
+
+
+class Queues:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def alist(self) -> Sequence[QueueRecord]:
+        """Every queue with its depths."""
+        return await self._engine.run(lambda store: store.queues())
+
+    async def apause(self, queue: str) -> None:
+        """No worker claims from it until it is resumed; what runs goes on."""
+        await self._engine.run(lambda store: store.pause(queue))
+
+    async def aresume(self, queue: str) -> None:
+        await self._engine.run(lambda store: store.resume(queue))
+
+    list = sync_form(alist)
+    pause = sync_form(apause)
+    resume = sync_form(aresume)
+
+
+class Workers:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def alist(self, *, states: Iterable[str] = ()) -> Sequence[WorkerRecord]:
+        """Workers, those that stopped included unless `states` leaves them out."""
+        wanted = tuple(states)
+        return await self._engine.run(lambda store: store.workers(states=wanted))
+
+    async def aget(self, id: str) -> WorkerRecord:
+        for worker in await self.alist():
+            if worker.id == id:
+                return worker
+        raise NotFound(f"no worker {id!r}")
+
+    list = sync_form(alist)
+    get = sync_form(aget)

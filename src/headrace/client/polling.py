@@ -1,0 +1,108 @@
+"""All handles of this process that wait for a task share one query, at a pace that follows its cost."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from headrace.core.errors import NotFound, StoreUnavailable
+from headrace.core.task import TaskRecord
+
+type Read = Callable[[Sequence[int]], Awaitable[dict[int, TaskRecord]]]
+
+_SHORTEST, _LONGEST = 0.005, 0.25
+_GROWTH = 1.5
+_IDS_IN_A_QUERY = 1000
+
+
+class Poller:
+    """Lives on the background loop."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._waiting: dict[int, set[asyncio.Future[TaskRecord]]] = {}
+        self._arrived = asyncio.Event()
+        self._polling: asyncio.Task[None] | None = None
+
+    async def ended(self, task: int) -> TaskRecord:
+        """The record of the task, once it has ended."""
+        future: asyncio.Future[TaskRecord] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(task, set()).add(future)
+        self._arrived.set()
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll(), name="headrace-poller")
+        try:
+            return await future
+        finally:
+            self._forget(task, future)
+
+    def stop(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+
+    async def _poll(self) -> None:
+        pause = _SHORTEST
+        try:
+            while self._waiting:
+                if self._arrived.is_set():
+                    self._arrived.clear()
+                    pause = _SHORTEST
+                started = time.monotonic()
+                await self._look()
+                # Many waiting handles make the query dear; it never takes more than a third of the time.
+                least = 2 * (time.monotonic() - started)
+                await self._rest(max(pause, least))
+                pause = min(pause * _GROWTH, _LONGEST)
+        except Exception as error:
+            for futures in list(self._waiting.values()):
+                for future in futures:
+                    if not future.done():
+                        future.set_exception(error)
+        finally:
+            self._polling = None
+
+    async def _rest(self, pause: float) -> None:
+        await asyncio.sleep(min(pause, _SHORTEST))
+        if pause > _SHORTEST and not self._arrived.is_set():
+            try:
+                async with asyncio.timeout(pause - _SHORTEST):
+                    await self._arrived.wait()
+            except TimeoutError:
+                pass
+
+    async def _look(self) -> None:
+        waiting = list(self._waiting)
+        for start in range(0, len(waiting), _IDS_IN_A_QUERY):
+            ids = waiting[start : start + _IDS_IN_A_QUERY]
+            try:
+                records = await self._read(ids)
+            except StoreUnavailable:
+                return  # whoever waits has a time limit of its own; the store may be back before that
+            for task in ids:
+                record = records.get(task)
+                if record is None:
+                    self._answer(task, NotFound(_missing(task)))
+                elif record.state.terminal:
+                    self._answer(task, record)
+
+    def _answer(self, task: int, answer: TaskRecord | Exception) -> None:
+        for future in self._waiting.pop(task, set()):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    def _forget(self, task: int, future: "asyncio.Future[TaskRecord]") -> None:
+        futures = self._waiting.get(task)
+        if futures is not None:
+            futures.discard(future)
+            if not futures:
+                del self._waiting[task]
+
+
+def _missing(task: int) -> str:
+    return (
+        f"no task {task}: the transaction that enqueued it has not been committed (or was rolled back), "
+        "or it ended longer ago than history is kept"
+    )

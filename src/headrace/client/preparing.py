@@ -1,0 +1,122 @@
+"""From one call to the row it becomes. What does not depend on the arguments is worked out once per set of options."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.client.engine import Engine
+from headrace.client.keys import debounce_delay, keys_of
+from headrace.client.options import UNSET, Options
+from headrace.core import payload
+from headrace.core.limits import Gate, gates_for
+from headrace.core.retry import Retry
+from headrace.core.task import NewTask
+
+if TYPE_CHECKING:
+    from headrace.client.task import Task
+
+
+class Preparation:
+    """Called with (args, kwargs), gives the NewTask. Pure: nothing is written, no clock is read."""
+
+    def __init__(self, engine: Engine, task: "Task[..., Any]") -> None:
+        options = task.options
+        self._engine = engine
+        self._name = task.name
+        self._arguments = task.arguments
+        self._options = options
+        self._codec = engine.codecs.default
+        retry = effective_retry(engine, options)
+        self._constant: dict[str, Any] = {
+            "name": task.name,
+            "queue": options.queue,
+            "pool": task.pool,
+            "priority": options.priority,
+            "run_at": options.run_at,
+            "max_attempts": retry.max_attempts,
+            "max_age": effective_max_age(engine, options, retry),
+            "codec": self._codec.name,
+            "options": stored_options(engine, options, retry=retry if retry != task.retry else None),
+            "job": options.job,
+            "critical": options.critical,
+            "delay": options.delay,
+        }
+        if options.debounce is not None:
+            self._constant["delay"], self._constant["max_wait"] = debounce_delay(options)
+        queue = engine.queues.get(options.queue)
+        self._queue_gates = () if queue is None else queue_gates(options.queue, queue.limit, queue.rate)
+        self._has_keys = bool(options.unique or options.debounce or options.idempotency_key is not None)
+        self._has_gates = bool(options.limit or options.rate or options.order_key is not None)
+        if self._queue_gates and not self._has_gates:
+            self._constant["gates"] = self._queue_gates
+
+    def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewTask:
+        text, checked = self._arguments.dump(args, kwargs)
+        row = self._constant
+        if self._has_keys or self._has_gates:
+            row = {**row, **self._by_arguments(text, self._arguments.with_defaults(checked))}
+        return NewTask(arguments=self._codec.encode(text), **row)
+
+    def _by_arguments(self, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        options, found = self._options, dict[str, Any]()
+        if self._has_keys:
+            found["keys"] = keys_of(
+                options, name=self._name, arguments=text, values=values, retention=self._engine.settings.keep
+            )
+        if self._has_gates:
+            gates = gates_for(
+                task_name=self._name,
+                arguments=values,
+                limit=options.limit,
+                rate=options.rate,
+                order_key=options.order_key,
+            )
+            found["gates"] = merged_gates(gates, self._queue_gates)
+        return found
+
+
+def effective_retry(engine: Engine, options: Options) -> Retry:
+    """Call over task over queue over app."""
+    if options.retry is not None:
+        return options.retry
+    queue = engine.queues.get(options.queue)
+    return queue.retry if queue is not None and queue.retry is not None else engine.settings.retry
+
+
+def effective_max_age(engine: Engine, options: Options, retry: Retry) -> float | None:
+    if options.max_age is not UNSET:
+        return options.max_age
+    return engine.settings.max_age if retry.max_age is None else retry.max_age_seconds
+
+
+def stored_options(engine: Engine, options: Options, *, retry: Retry | None, **more: Any) -> str:
+    """What the worker reads beside the arguments: the time limits always, the rest where it was set.
+
+    The policy is stored where it is not the one that the worker finds with the task's definition.
+    """
+    settings = engine.settings
+    found: dict[str, Any] = {
+        **more,
+        "soft_timeout": settings.soft_timeout if options.soft_timeout is UNSET else options.soft_timeout,
+        "timeout": settings.timeout if options.timeout is UNSET else options.timeout,
+    }
+    ttl = settings.result_ttl if options.result_ttl is UNSET else options.result_ttl
+    if ttl is not None:
+        found["result_ttl"] = ttl
+    if retry is not None:
+        found["retry"] = retry.to_dict()
+    if options.tags:
+        found["tags"] = options.tags
+    if options.metadata:
+        found["metadata"] = options.metadata
+    if options.resources:
+        found["resources"] = options.resources
+    return payload.dumps(found)
+
+
+def queue_gates(queue: str, limit: Any, rate: Any) -> tuple[Gate, ...]:
+    return gates_for(task_name=f"queue:{queue}", arguments={}, limit=limit, rate=rate)
+
+
+def merged_gates(gates: tuple[Gate, ...], more: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """In the one order in which they are locked."""
+    return tuple(sorted({*gates, *more}, key=lambda gate: (gate.kind, gate.key)))

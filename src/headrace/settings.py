@@ -1,0 +1,264 @@
+"""Settings: what `App(...)` says, then HEADRACE_*, then the preset, then the default.
+
+The only reader of the environment.
+"""
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from headrace.core.durations import seconds
+from headrace.core.errors import DefinitionError, SettingsError
+from headrace.core.retry import DEFAULT_RETRY, Retry
+from headrace.presets import PRESETS, Preset
+
+DEFAULT_URL = "sqlite:///headrace.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Durations are seconds; None is no limit."""
+
+    database_url: str = DEFAULT_URL
+    name: str = "headrace"  # PostgreSQL schema, SQLite table prefix
+    preset: str | None = None
+
+    retry: Retry = DEFAULT_RETRY
+    soft_timeout: float | None = 3480.0
+    timeout: float | None = 3600.0
+    max_age: float | None = None
+    result_ttl: float | None = None
+    job_timeout: float | None = 86_400.0
+    keep: float = 7 * 86_400.0  # how long history, results and idempotency keys stay
+    strict: bool = True  # arguments that JSON cannot carry unchanged are refused
+
+    lease: float = 30.0
+    heartbeat: float = 10.0
+    concurrency: int = 100
+    processes: int = 1
+    children: int = 0  # 0: one for each core
+    threads: int = 0
+    queues: tuple[str, ...] | None = None  # None: every queue
+    drain: float = 30.0  # seconds that a stopping worker gives to what runs
+
+    retry_ratio: float = 0.3
+    retry_queue_warning: int = 1000
+    retry_queue_critical: int = 5000
+    circuit_failure_threshold: float = 0.5
+    circuit_volume_threshold: int = 10
+    circuit_timeout: float = 60.0
+
+    pool_size: int = 10
+    pool_overflow: int = 0
+    echo: bool = False
+    synchronous: str = "FULL"  # SQLite: FULL or NORMAL
+
+
+class _Field(NamedTuple):
+    variable: str
+    parse: Callable[[str], Any]
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("not a finite number")
+    return value
+
+
+def _optional_number(text: str) -> float | None:
+    return None if text.strip().lower() in ("none", "off") else _number(text)
+
+
+def _flag(text: str) -> bool:
+    try:
+        return {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }[text.strip().lower()]
+    except KeyError:
+        raise ValueError("write true or false") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_FIELDS: Mapping[str, _Field] = {
+    "database_url": _Field("HEADRACE_DATABASE_URL", str.strip),
+    "name": _Field("HEADRACE_NAME", str.strip),
+    "soft_timeout": _Field("HEADRACE_SOFT_TIMEOUT_SECONDS", _optional_number),
+    "timeout": _Field("HEADRACE_TIMEOUT_SECONDS", _optional_number),
+    "max_age": _Field("HEADRACE_MAX_AGE_SECONDS", _optional_number),
+    "result_ttl": _Field("HEADRACE_RESULT_TTL_SECONDS", _optional_number),
+    "job_timeout": _Field("HEADRACE_JOB_TIMEOUT_SECONDS", _optional_number),
+    "keep": _Field("HEADRACE_KEEP_SECONDS", _number),
+    "strict": _Field("HEADRACE_STRICT", _flag),
+    "lease": _Field("HEADRACE_LEASE_SECONDS", _number),
+    "heartbeat": _Field("HEADRACE_HEARTBEAT_SECONDS", _number),
+    "concurrency": _Field("HEADRACE_CONCURRENCY", int),
+    "processes": _Field("HEADRACE_PROCESSES", int),
+    "children": _Field("HEADRACE_CHILDREN", int),
+    "threads": _Field("HEADRACE_THREADS", int),
+    "queues": _Field("HEADRACE_QUEUES", _names),
+    "drain": _Field("HEADRACE_DRAIN_SECONDS", _number),
+    "retry_ratio": _Field("HEADRACE_RETRY_RATIO", _number),
+    "retry_queue_warning": _Field("HEADRACE_RETRY_QUEUE_WARNING", int),
+    "retry_queue_critical": _Field("HEADRACE_RETRY_QUEUE_CRITICAL", int),
+    "circuit_failure_threshold": _Field("HEADRACE_CIRCUIT_FAILURE_THRESHOLD", _number),
+    "circuit_volume_threshold": _Field("HEADRACE_CIRCUIT_VOLUME_THRESHOLD", int),
+    "circuit_timeout": _Field("HEADRACE_CIRCUIT_TIMEOUT_SECONDS", _number),
+    "pool_size": _Field("HEADRACE_POOL_SIZE", int),
+    "pool_overflow": _Field("HEADRACE_POOL_OVERFLOW", int),
+    "echo": _Field("HEADRACE_ECHO", _flag),
+    "synchronous": _Field("HEADRACE_SYNCHRONOUS", str.strip),
+    # Not a setting of its own: it is the budget inside `retry`.
+    "max_retries": _Field("HEADRACE_MAX_RETRIES", int),
+}
+_DURATIONS = (
+    "soft_timeout",
+    "timeout",
+    "max_age",
+    "result_ttl",
+    "job_timeout",
+    "keep",
+    "lease",
+    "heartbeat",
+    "drain",
+    "circuit_timeout",
+)
+
+
+def read_settings(explicit: Mapping[str, Any], *, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of one app. `explicit` holds what `App(...)` was given."""
+    environ = os.environ if environ is None else environ
+    given = dict(explicit)
+    unknown = sorted(set(given) - {field.name for field in dataclasses.fields(Settings)})
+    if unknown:
+        known = ", ".join(sorted(field.name for field in dataclasses.fields(Settings)))
+        raise SettingsError(f"App has no setting {unknown[0]!r}; it has {known}")
+    preset_name = given.pop("preset", None) or environ.get("HEADRACE_PRESET") or None
+    preset = _preset(preset_name)
+
+    values: dict[str, Any] = dict(preset.values)
+    origins: dict[str, str] = dict.fromkeys(values, f"preset {preset_name}")
+    if preset.database is not None:
+        values["database_url"] = _database_url(preset.database, environ)
+    preset_fields = {name: _Field(variable, _FIELDS[name].parse) for variable, name in preset.environment.items()}
+    for fields in (preset_fields, _FIELDS):
+        for name, field in fields.items():
+            text = environ.get(field.variable, "")
+            if text.strip():
+                values[name] = _parse(field, text)
+                origins[name] = field.variable
+    for name, value in given.items():
+        values[name] = value
+        origins[name] = f"App({name}=…)"
+
+    max_retries = values.pop("max_retries", None)
+    if max_retries is not None and "retry" not in given:
+        values["retry"] = _with_retries(values.get("retry", DEFAULT_RETRY), max_retries, origins["max_retries"])
+    for name in _DURATIONS:
+        if values.get(name) is not None:
+            values[name] = _duration(values[name], origins.get(name, name))
+    # A heartbeat goes with its lease: one that nobody set, or that came from the preset with another lease, follows it.
+    beat_is_own = "heartbeat" in origins and origins["heartbeat"] != f"preset {preset_name}"
+    if "lease" in values and not beat_is_own and origins["lease"] != origins.get("heartbeat"):
+        values["heartbeat"] = values["lease"] / 3
+    settings = Settings(preset=preset_name, **values)
+    _check(settings, origins)
+    return settings
+
+
+def _preset(name: str | None) -> Preset:
+    if name is None:
+        return Preset(values={})
+    if name not in PRESETS:
+        raise SettingsError(f"no preset {name!r}; there are {', '.join(sorted(PRESETS))}")
+    return PRESETS[name]
+
+
+def _database_url(parts: Mapping[str, tuple[str, str]], environ: Mapping[str, str]) -> str:
+    found = {part: environ.get(variable, default) or default for part, (variable, default) in parts.items()}
+    port = found["port"].strip()
+    if not port.isdigit() or not 0 < int(port) < 65_536:
+        raise SettingsError(f"{parts['port'][0]}={port!r} is not a port; write a number from 1 to 65535")
+    password = f":{quote(found['password'], safe='')}" if found["password"] else ""
+    host = f"[{found['host']}]" if ":" in found["host"] else quote(found["host"], safe="")
+    user, database = quote(found["user"], safe=""), quote(found["database"], safe="")
+    return f"postgresql+asyncpg://{user}{password}@{host}:{port}/{database}"
+
+
+def _parse(field: _Field, text: str) -> Any:
+    try:
+        return field.parse(text)
+    except ValueError as error:
+        wanted = "a whole number" if field.parse is int else str(error) if field.parse is _flag else "a number"
+        raise SettingsError(f"{field.variable}={text!r} is not understood: {wanted} is wanted") from None
+
+
+def _with_retries(retry: Retry, max_retries: int, origin: str) -> Retry:
+    if max_retries < 0:
+        raise SettingsError(f"{origin}={max_retries} must not be negative")
+    return dataclasses.replace(retry, max_attempts=max_retries + 1)
+
+
+def _duration(value: Any, origin: str) -> float:
+    try:
+        return seconds(value, name=origin)
+    except DefinitionError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _check(settings: Settings, origins: Mapping[str, str]) -> None:
+    def origin(name: str) -> str:
+        return origins.get(name, f"{name}, by default")
+
+    if settings.soft_timeout is not None and settings.timeout is not None and settings.soft_timeout >= settings.timeout:
+        raise SettingsError(
+            f"the soft time limit of {settings.soft_timeout:g} s ({origin('soft_timeout')}) must be less than the hard "
+            f"limit of {settings.timeout:g} s ({origin('timeout')}): a task could never clean up"
+        )
+    for name in ("soft_timeout", "timeout", "lease", "heartbeat"):
+        value: float | None = getattr(settings, name)
+        if value is not None and value <= 0:
+            raise SettingsError(f"{origin(name)}: {name} must be longer than zero")
+    if settings.heartbeat > settings.lease / 2:
+        raise SettingsError(
+            f"a heartbeat each {settings.heartbeat:g} s ({origin('heartbeat')}) cannot keep a lease of "
+            f"{settings.lease:g} s ({origin('lease')}): one missed beat would lose it; "
+            "make the lease at least twice as long"
+        )
+    for name, least in (
+        ("concurrency", 1),
+        ("processes", 1),
+        ("children", 0),
+        ("threads", 0),
+        ("pool_size", 1),
+        ("pool_overflow", 0),
+    ):
+        count = getattr(settings, name)
+        if isinstance(count, bool) or not isinstance(count, int) or count < least:
+            raise SettingsError(f"{origin(name)}: {name} must be a whole number from {least}, not {count!r}")
+    for name in ("retry_ratio", "circuit_failure_threshold"):
+        if not 0 <= getattr(settings, name) <= 1:
+            raise SettingsError(f"{origin(name)}: {name} must be between 0 and 1, not {getattr(settings, name)!r}")
+    if settings.retry_queue_warning > settings.retry_queue_critical:
+        raise SettingsError(
+            f"{origin('retry_queue_warning')}: the warning depth must not exceed the critical depth "
+            f"({origin('retry_queue_critical')})"
+        )
+    if settings.synchronous not in ("FULL", "NORMAL"):
+        raise SettingsError(
+            f"{origin('synchronous')}: synchronous must be FULL or NORMAL, not {settings.synchronous!r}"
+        )

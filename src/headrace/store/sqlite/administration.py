@@ -45,7 +45,9 @@ def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) ->
     meta: dict[str, str] = dict(connection.execute(sql).fetchall())
     schema, min_code = meta.get("schema"), meta.get("min_code", "0")
     if schema is not None and schema not in known_revisions():
-        raise SchemaError(f"{path} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace")
+        raise SchemaError(
+            f"{path} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace"
+        )
     if _version(min_code) > _version(__version__):
         raise SchemaError(f"{path} needs headrace {min_code} or newer; this is {__version__}")
 
@@ -67,9 +69,6 @@ def _upgrade(connection: sqlite3.Connection, name: str, revision: str = "head") 
 
 
 class Administering(Part):
-    def __init__(self, database: Database) -> None:
-        self.database = database
-
     async def upgrade(self, *, revision: str = "head") -> None:
         name = self.database.options.name
         await self.database.alone(lambda transaction: _upgrade(transaction.connection, name, revision))
@@ -78,9 +77,7 @@ class Administering(Part):
         from headrace.store import migrations
 
         name = self.database.options.name
-        await self.database.alone(
-            lambda transaction: migrations.downgrade(transaction.connection, revision, name=name)
-        )
+        await self.database.alone(lambda transaction: migrations.downgrade(transaction.connection, revision, name=name))
 
     async def schema_revision(self) -> str | None:
         from headrace.store import migrations
@@ -91,4 +88,6 @@ class Administering(Part):
     async def check(self) -> list[Violation]:
         from headrace.store.checker import check_sqlite
 
-        return await self.database.read(lambda transaction: check_sqlite(transaction.connection, self.database.options.name))
+        return await self.database.read(
+            lambda transaction: check_sqlite(transaction.connection, self.database.options.name)
+        )

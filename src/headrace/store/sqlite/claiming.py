@@ -66,9 +66,7 @@ class Claiming(Part):
         return await self.database.write(lambda transaction: claim(transaction, worker, wants), verb="claim")
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
-        return await self.database.write(
-            lambda transaction: start(transaction, worker, refs, executor), verb="start"
-        )
+        return await self.database.write(lambda transaction: start(transaction, worker, refs, executor), verb="start")
 
     async def record_handle(self, worker: str, ref: Ref, handle: str) -> bool:
         parameters = {"task": ref.id, "claim_no": ref.claim_no, "worker": worker, "handle": handle}

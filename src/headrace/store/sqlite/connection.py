@@ -369,5 +369,3 @@ class Part:
     """What every module of the store builds on."""
 
     database: Database
-
-

@@ -178,9 +178,7 @@ def _replacement(task: NewTask, holder: _Holder, now: int) -> tuple[Any, ...]:
     )
 
 
-def _row(
-    task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None
-) -> list[Any]:
+def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
     """In the order of `insert_tasks`."""
     eligible = _eligible_at(task, now, no_later_than)
     order_at = eligible if task.job is None else jobs[task.job]

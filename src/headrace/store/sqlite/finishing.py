@@ -131,9 +131,7 @@ def _requeue(row: LiveRow, settlement: Settlement, now: int) -> dict[str, Any]:
     }
 
 
-def _attempt(
-    row: LiveRow, settlement: Settlement, worker: str, started_at: int | None, now: int
-) -> dict[str, Any]:
+def _attempt(row: LiveRow, settlement: Settlement, worker: str, started_at: int | None, now: int) -> dict[str, Any]:
     error = settlement.error
     return {
         "task": row.id,
@@ -228,7 +226,9 @@ def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) 
 
 
 def _already_written(settlement: Settlement, worker: str, standing: Row) -> bool:
-    attempt_state, recorded_by, attempt_worker, live_claim, live_state, done_claim, done_state, _, done_worker = standing
+    attempt_state, recorded_by, attempt_worker, live_claim, live_state, done_claim, done_state, _, done_worker = (
+        standing
+    )
     if settlement.attempt is not None:
         return (attempt_state, recorded_by, attempt_worker) == (
             *(settlement.attempt.value, settlement.recorded_by),

@@ -4,15 +4,36 @@ from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite.administration import Administering, check_location, prepare
 from headrace.store.sqlite.admission import Admitting
+from headrace.store.sqlite.cancelling import Cancelling
+from headrace.store.sqlite.checkpoints import Checkpointing
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.connection import Database
 from headrace.store.sqlite.enqueueing import Enqueueing
 from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.inspection import Inspecting
+from headrace.store.sqlite.jobs import JobKeeping
+from headrace.store.sqlite.liveness import Living
+from headrace.store.sqlite.retrying import Retrying
+from headrace.store.sqlite.upkeep import Maintaining
+from headrace.store.sqlite.wakeups import Waking
 
 
-class SQLiteStore(Enqueueing, Claiming, Admitting, Finishing, Inspecting, Administering):
-    """A ledger in one file, for the processes of one machine; `:memory:` for those of one process: itself."""
+class SQLiteStore(
+    Enqueueing,
+    Claiming,
+    Admitting,
+    Finishing,
+    Cancelling,
+    Retrying,
+    Maintaining,
+    Living,
+    JobKeeping,
+    Inspecting,
+    Checkpointing,
+    Administering,
+    Waking,
+):
+    """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""
 
     dialect = "sqlite"
 
@@ -20,6 +41,7 @@ class SQLiteStore(Enqueueing, Claiming, Admitting, Finishing, Inspecting, Admini
         self.database = Database(path, options)
         self.url = f"sqlite:///{self.database.path}"
         self.database.prepare = lambda connection: prepare(connection, self.database.path, options)
+        self.prepare_wakeups()
 
     @property
     def clock(self) -> Clock:

@@ -43,7 +43,7 @@ WHERE state = 'pending' AND id IN (SELECT value FROM json_each(:jobs))
 -- The claims that still hold. Parameters: a JSON array of [task, claim_no], the worker.
 SELECT t.id, t.claim_no, t.state, t.gates, t.created_at, t.run_no, t.claimed_at, t.attempt
 FROM json_each(:refs) AS ref
-JOIN headrace_tasks AS t
+CROSS JOIN headrace_tasks AS t
     ON t.id = json_extract(ref.value, '$[0]') AND t.claim_no = json_extract(ref.value, '$[1]')
 WHERE t.worker = :worker AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
 

@@ -27,7 +27,7 @@ ON CONFLICT (id) DO NOTHING
 -- Who holds the wanted keys, and what of it lives. The parameter is a JSON array of [scope, key].
 SELECT k.scope, k.key, k.task, k.expires_at, t.state, t.created_at, t.job, t.order_at
 FROM json_each(?) AS wanted
-JOIN headrace_keys AS k
+CROSS JOIN headrace_keys AS k
     ON k.scope = json_extract(wanted.value, '$[0]') AND k.key = json_extract(wanted.value, '$[1]')
 LEFT JOIN headrace_tasks AS t ON t.id = k.task
 

@@ -3,7 +3,7 @@
 SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
     t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
 FROM json_each(:refs) AS ref
-JOIN headrace_tasks AS t
+CROSS JOIN headrace_tasks AS t
     ON t.id = json_extract(ref.value, '$[0]') AND t.claim_no = json_extract(ref.value, '$[1]')
 WHERE t.worker = :worker AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
 

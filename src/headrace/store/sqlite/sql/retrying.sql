@@ -1,0 +1,46 @@
+-- name: ended_rows
+-- What a person may run again.
+SELECT id, state, job, keyed FROM headrace_history
+WHERE id IN (SELECT value FROM json_each(?)) AND state IN ('completed', 'failed', 'cancelled')
+ORDER BY id
+
+-- name: blocked_keys
+-- A unique key the task had that another task holds now.
+SELECT 1 FROM headrace_keys AS mine JOIN headrace_keys AS other ON other.scope = 'unique' AND other.key = mine.key
+WHERE mine.scope = 'ended:' || :task AND mine.task = :task AND other.task <> :task
+    AND (other.expires_at IS NULL OR other.expires_at > :now)
+LIMIT 1
+
+-- name: drop_expired_rivals
+-- Keys past their window that stand in the way.
+DELETE FROM headrace_keys
+WHERE scope = 'unique' AND expires_at <= :now
+    AND key IN (SELECT key FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task)
+
+-- name: retake_keys
+-- Its unique keys are its own again; a window that had begun ends with the new run.
+UPDATE headrace_keys SET scope = 'unique', expires_at = NULL
+WHERE task = :task AND (scope = 'ended:' || :task OR scope = 'unique')
+
+-- name: rerun
+-- The row moves back: a new run with a fresh budget, in the retry lane, its age counted from now.
+INSERT INTO headrace_tasks (
+    id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job, critical,
+    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at,
+    order_at, expires_at, ready_at
+)
+SELECT
+    id, name, kind, queue, pool, 1, priority, 'pending', claim_no, 0, 0, run_no + 1, max_attempts, job, critical,
+    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, :now, :now,
+    CASE WHEN job IS NULL THEN :now ELSE order_at END, :now + CAST(max_age * 1000000 AS INTEGER), :now
+FROM headrace_history WHERE id = :task
+
+-- name: leave_history
+-- The other half of the move.
+DELETE FROM headrace_history WHERE id = ? RETURNING queue
+
+-- name: uncount_job
+-- What is open again is no longer counted as ended.
+UPDATE headrace_job_counts
+SET completed = completed - :completed, failed = failed - :failed, cancelled = cancelled - :cancelled, seq = seq + 1
+WHERE job = :job

@@ -1,0 +1,103 @@
+-- name: expired_tasks
+-- Its index holds only pending tasks that can expire.
+SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
+    t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
+FROM headrace_tasks AS t
+WHERE t.expires_at IS NOT NULL AND t.state = 'pending' AND t.expires_at <= :now
+ORDER BY t.expires_at LIMIT :limit
+
+-- name: retry_depth
+-- Counts an index range and stops at the cap. The pools are named so that the range is one per pool.
+SELECT count(*) FROM (
+    SELECT 1 FROM headrace_tasks
+    WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue
+        AND pool IN ('coroutine', 'child', 'thread', 'command', 'runner') AND lane = 1
+    LIMIT :cap
+)
+
+-- name: count_outcome
+-- Written only by the worker it names.
+INSERT INTO headrace_outcomes (worker, queue, name, minute, outcome, n)
+VALUES (:worker, :queue, :name, :minute, :outcome, :n)
+ON CONFLICT (worker, queue, name, minute, outcome) DO UPDATE SET n = n + excluded.n
+
+-- name: lead
+-- A lease row: free when it expired, renewed by its holder.
+INSERT INTO headrace_leaders (role, worker, expires_at) VALUES (:role, :worker, :expires_at)
+ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded.expires_at
+WHERE worker = excluded.worker OR expires_at <= :now
+
+-- name: old_history
+-- The tasks of a job go when the job is over.
+SELECT h.id FROM headrace_history AS h
+WHERE h.finished_at < :until
+    AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.state IN ('pending', 'running'))
+ORDER BY h.finished_at, h.id LIMIT :limit
+
+-- name: prune_history
+-- With everything that is keyed by the task.
+DELETE FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: prune_attempts
+-- By the primary key's first column.
+DELETE FROM headrace_attempts WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: prune_logs
+-- By the primary key's first column.
+DELETE FROM headrace_logs WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: prune_checkpoints
+-- By the primary key's first column.
+DELETE FROM headrace_checkpoints WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: prune_task_keys
+-- The names kept for a manual retry; a key with a time of its own lives until then.
+DELETE FROM headrace_keys WHERE expires_at IS NULL AND task IN (SELECT value FROM json_each(?))
+
+-- name: prune_results
+-- The row says that there was one.
+UPDATE headrace_history SET result = NULL, result_ref = NULL, result_expires_at = NULL, result_expired = 1
+WHERE id IN (
+    SELECT id FROM headrace_history
+    WHERE result_expires_at IS NOT NULL AND result_expires_at <= :now
+    ORDER BY result_expires_at LIMIT :limit
+)
+
+-- name: prune_keys
+-- Past their time, and nobody took them over.
+DELETE FROM headrace_keys
+WHERE (scope, key) IN (
+    SELECT scope, key FROM headrace_keys WHERE expires_at IS NOT NULL AND expires_at <= :now
+    ORDER BY expires_at LIMIT :limit
+)
+
+-- name: prune_workers
+-- Only those that hold nothing.
+DELETE FROM headrace_workers
+WHERE id IN (
+    SELECT w.id FROM headrace_workers AS w
+    WHERE w.state = 'stopped' AND w.stopped_at < :until
+        AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.worker = w.id)
+    LIMIT :limit
+)
+
+-- name: old_jobs
+-- Over, and none of their tasks is left.
+SELECT j.id FROM headrace_jobs AS j
+WHERE j.state IN ('completed', 'failed', 'cancelled') AND j.completed_at < :until
+    AND NOT EXISTS (SELECT 1 FROM headrace_history AS h WHERE h.job = j.id)
+    AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.job = j.id)
+    AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
+LIMIT :limit
+
+-- name: prune_jobs
+-- The job's row.
+DELETE FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: prune_job_counts
+-- And its counters.
+DELETE FROM headrace_job_counts WHERE job IN (SELECT value FROM json_each(?))
+
+-- name: prune_outcomes
+-- Counts are kept as long as the history they sum up.
+DELETE FROM headrace_outcomes WHERE minute < ?

@@ -1,0 +1,11 @@
+-- name: data_version
+-- Changes when another connection changed the file; costs microseconds.
+PRAGMA data_version
+
+-- name: queues_with_work
+-- One look into the ready index for each queue that is listened to.
+SELECT wanted.value FROM json_each(?) AS wanted
+WHERE EXISTS (
+    SELECT 1 FROM headrace_tasks AS t
+    WHERE t.state = 'pending' AND t.ready_at IS NOT NULL AND t.queue = wanted.value
+)

@@ -1,0 +1,120 @@
+"""What services do on the side. Every call is bounded; the work of one call may be several short transactions."""
+
+from collections.abc import Iterable
+
+from headrace.core.states import JobState, Reason, TaskState
+from headrace.store.base import Pruned
+from headrace.store.sqlite.admission import ready_next
+from headrace.store.sqlite.claiming import promote
+from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.ending import Ending, LiveRow, end, ids_json
+from headrace.store.sqlite.enqueueing import seconds_to_micros
+from headrace.store.sqlite.job_counting import cancel_rest, count, end_job, fold_additions
+
+_MINUTE = 60_000_000
+# Rows that one transaction removes: others wait for it.
+_AT_ONCE = 250
+
+
+def promote_due(transaction: Transaction, limit: int) -> float | None:
+    if promote(transaction, limit) >= limit:
+        return 0.0
+    row = transaction.row("next_due")
+    return None if row is None or row[0] is None else max(0.0, (row[0] - transaction.now) / 1e6)
+
+
+def expire(transaction: Transaction, limit: int) -> int:
+    rows = transaction.rows("expired_tasks", {"now": transaction.now, "limit": limit})
+    endings = [
+        Ending(
+            row=LiveRow(*row),
+            state=TaskState.FAILED,
+            reason=Reason.EXPIRED,
+            error_class="headrace.Expired",
+            error_message="its max age passed before it could start",
+        )
+        for row in rows
+    ]
+    count(transaction, end(transaction, endings))
+    jobs = transaction.rows("jobs_past_deadline", {"now": transaction.now, "limit": limit})
+    ended = sum(end_job(transaction, job, JobState.FAILED, Reason.JOB_TIMEOUT, Reason.JOB_TIMEOUT) for (job,) in jobs)
+    for job, state in transaction.rows("late_additions", (limit,)):
+        # The job was over before the user's transaction committed.
+        fold_additions(transaction, job)
+        cancel_rest(transaction, job, Reason.JOB_FAILED if state == JobState.FAILED else Reason.JOB_CANCELLED)
+    return len(endings) + ended
+
+
+def unpark(transaction: Transaction, limit: int) -> int:
+    return sum(ready_next(transaction, key) for (key,) in transaction.rows("waited_keys", (limit,)))
+
+
+def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
+    found = transaction.rows("old_history", {"until": until, "limit": limit})
+    ids = ids_json(id for (id,) in found)
+    for query in ("prune_attempts", "prune_logs", "prune_checkpoints", "prune_task_keys", "prune_history"):
+        transaction.run(query, (ids,))
+    return len(found)
+
+
+def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
+    jobs = ids_json(id for (id,) in transaction.rows("old_jobs", {"until": until, "limit": limit}))
+    transaction.run("prune_job_counts", (jobs,))
+    transaction.run("prune_outcomes", (until,))
+    return Pruned(
+        results=transaction.run("prune_results", {"now": transaction.now, "limit": limit}),
+        keys=transaction.run("prune_keys", {"now": transaction.now, "limit": limit}),
+        workers=transaction.run("prune_workers", {"until": until, "limit": limit}),
+        jobs=transaction.run("prune_jobs", (jobs,)),
+    )
+
+
+def lead(transaction: Transaction, role: str, worker: str, lease: float) -> bool:
+    expires_at = transaction.now + seconds_to_micros(lease)
+    parameters = {"role": role, "worker": worker, "expires_at": expires_at, "now": transaction.now}
+    return transaction.run("lead", parameters) == 1
+
+
+def count_outcomes(transaction: Transaction, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
+    minute = transaction.now - transaction.now % _MINUTE
+    rows = [
+        {"worker": worker, "queue": queue, "name": name, "minute": minute, "outcome": outcome, "n": n}
+        for worker, queue, name, outcome, n in counts
+    ]
+    transaction.run_many("count_outcome", rows)
+
+
+class Maintaining(Part):
+    async def promote(self, *, limit: int = 500) -> float | None:
+        return await self.database.write(lambda transaction: promote_due(transaction, limit))
+
+    async def expire(self, *, limit: int = 500) -> int:
+        return await self.database.write(lambda transaction: expire(transaction, limit))
+
+    async def unpark(self, *, limit: int = 500) -> int:
+        return await self.database.write(lambda transaction: unpark(transaction, limit))
+
+    async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
+        until = self.database.now() - seconds_to_micros(keep)
+        tasks = 0
+        while tasks < limit:
+            most = min(_AT_ONCE, limit - tasks)
+            n = await self.database.write(lambda transaction, most=most: _prune_history(transaction, until, most))
+            tasks += n
+            if n < most:
+                break
+        rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
+        return Pruned(tasks=tasks, results=rest.results, workers=rest.workers, keys=rest.keys, jobs=rest.jobs)
+
+    async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
+        rows = await self.database.read(
+            lambda transaction: transaction.rows("retry_depth", {"queue": queue, "cap": cap})
+        )
+        return rows[0][0]
+
+    async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
+        counts = list(counts)
+        await self.database.write(lambda transaction: count_outcomes(transaction, counts))
+
+    async def lead(self, role: str, worker: str, *, lease: float) -> bool:
+        return await self.database.write(lambda transaction: lead(transaction, role, worker, lease))

@@ -1,0 +1,210 @@
+"""Hints that there may be work: a Unix datagram to every listener, and a look at the file for those who send none.
+
+A user's own transaction, or a process of another user, wakes nobody by datagram; the version number that SQLite keeps
+of the file shows that something was written.
+"""
+
+import asyncio
+import errno
+import hashlib
+import itertools
+import os
+import socket
+import tempfile
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import orjson
+
+from headrace.store.sqlite.connection import Database, Part, Transaction
+
+CANCEL = "cancel"
+
+_POLL = 0.010
+_IDLE_POLL = 0.050
+_IDLE_AFTER = 10.0
+_LONGEST_MESSAGE = 4096
+_NUMBERS = itertools.count()
+
+
+def socket_folder(path: str) -> Path:
+    """Where the listeners of a database file have their sockets; short, as a socket's path must be."""
+    token = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"headrace-{os.getuid()}-{token}"
+
+
+def _own_folder(folder: Path) -> bool:
+    """Make the folder, and trust it only if nobody else can write there."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700
+
+
+class Sender:
+    """Tells every listener of the file, after a commit. Never blocks and never fails."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._socket: socket.socket | None = None
+        self._pid = -1
+
+    def send(self, names: Iterable[str]) -> None:
+        try:
+            addresses = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(".sock")]
+        except OSError:
+            return
+        if not addresses:
+            return
+        if self._socket is None or self._pid != os.getpid():
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+            self._pid = os.getpid()
+        for name in names:
+            for address in addresses:
+                self._send_one(self._socket, name.encode(errors="replace"), address)
+
+    def _send_one(self, sender: socket.socket, message: bytes, address: str) -> None:
+        try:
+            sender.sendto(message, address)
+        except OSError as error:
+            # Nobody reads there any more. A full buffer is as good as delivered: its reader has enough to wake up for.
+            if error.errno == errno.ECONNREFUSED:
+                with suppress(OSError):
+                    os.unlink(address)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+class Listener:
+    """The hints for one worker: an endless iterator."""
+
+    def __init__(self, database: Database, folder: Path | None, worker: str, queues: Sequence[str]) -> None:
+        self._database = database
+        self._folder = folder
+        self._worker = worker
+        self._queues = frozenset(queues)
+        self._wanted = orjson.dumps(sorted(self._queues)).decode()
+        self._pending: dict[str, None] = {}
+        self._came = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._version: int | None = None
+        self._active_at = time.monotonic()
+        self._socket: socket.socket | None = None
+
+    def open(self) -> None:
+        if self._folder is None or not _own_folder(self._folder):
+            return
+        address = self._folder / f"{os.getpid()}-{next(_NUMBERS)}.sock"
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            # A process of the same number may have died here.
+            address.unlink(missing_ok=True)
+            receiver.bind(str(address))
+        except OSError:
+            receiver.close()
+            return
+        self._socket = receiver
+        self._loop.add_reader(receiver.fileno(), self._receive)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            address = self._socket.getsockname()
+            self._socket.close()
+            self._socket = None
+            with suppress(OSError):
+                os.unlink(address)
+
+    def note(self, names: Iterable[str]) -> None:
+        """From the listener's own loop."""
+        for name in names:
+            if name == CANCEL or name in self._queues:
+                self._pending[name] = None
+                self._came.set()
+
+    def note_from_thread(self, names: Iterable[str]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(self.note, tuple(names))
+
+    def _receive(self) -> None:
+        assert self._socket is not None
+        with suppress(BlockingIOError):
+            while True:
+                self.note((self._socket.recv(_LONGEST_MESSAGE).decode(errors="replace"),))
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._pending:
+            self._came.clear()
+            await self._wait()
+        self._active_at = time.monotonic()
+        name = next(iter(self._pending))
+        del self._pending[name]
+        return name
+
+    async def _wait(self) -> None:
+        if self._database.in_memory:
+            await self._came.wait()
+            return
+        idle = time.monotonic() - self._active_at > _IDLE_AFTER
+        try:
+            async with asyncio.timeout(_IDLE_POLL if idle else _POLL):
+                await self._came.wait()
+        except TimeoutError:
+            self.note(await self._database.read(self._look))
+
+    def _look(self, transaction: Transaction) -> list[str]:
+        """What there is to do, if the file changed since the last look."""
+        version = transaction.rows("data_version")[0][0]
+        if version == self._version:
+            return []
+        self._version = version
+        found = [queue for (queue,) in transaction.rows("queues_with_work", (self._wanted,))]
+        due = transaction.rows("next_due")[0][0]
+        if due is not None and due <= transaction.now:
+            found = sorted(self._queues)
+        if transaction.rows("cancelling_of_worker", (self._worker,)):
+            found.append(CANCEL)
+        return found
+
+
+class Waking(Part):
+    _listeners: set[Listener]
+    _sender: Sender | None
+
+    def prepare_wakeups(self) -> None:
+        """Told by the store once its database exists."""
+        self._listeners = set()
+        self._sender = None if self.database.in_memory else Sender(socket_folder(self.database.path))
+        self.database.committed = self._wake
+
+    def _wake(self, names: set[str]) -> None:
+        if self._sender is not None:
+            self._sender.send(names)
+            return
+        for listener in tuple(self._listeners):
+            listener.note_from_thread(names)
+
+    @asynccontextmanager
+    async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
+        folder = None if self.database.in_memory else socket_folder(self.database.path)
+        listener = Listener(self.database, folder, worker, queues)
+        listener.open()
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+            listener.close()
+
+    async def wake(self, queues: Iterable[str]) -> None:
+        self._wake(set(queues))

@@ -9,7 +9,7 @@ from headrace._version import __version__
 from headrace.core.errors import SchemaError, StoreError
 from headrace.store.base import StoreOptions, Violation
 from headrace.store.queries import for_app
-from headrace.store.sqlite.connection import MEMORY, Database, Part
+from headrace.store.sqlite.connection import MEMORY, Part
 from headrace.store.sqlite.mounts import NETWORK, file_system
 
 _HAS_SCHEMA = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -33,7 +33,7 @@ def check_location(path: str) -> None:
 
 
 def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:
-    """A new writing connection, under the lock between processes: the schema is made once, and never a newer one used."""
+    """A new writing connection, under the lock between processes: the schema is made once, a newer one is refused."""
     if path != MEMORY:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA journal_size_limit = 67108864")

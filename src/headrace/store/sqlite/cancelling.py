@@ -37,11 +37,22 @@ def end_cancelling(transaction: Transaction, grace: float, limit: int) -> int:
         "close_attempt",
         [
             {
-                **{"task": row.id, "claim_no": row.claim_no, "run_no": row.run_no, "worker": worker},
-                **{"number": row.attempt + 1 if row.started_at else None, "charged": row.started_at is not None},
-                **{"state": AttemptState.CANCELLED.value, "recorded_by": "sweeper", "executor": None},
-                **{"claimed_at": row.claimed_at, "started_at": row.started_at, "now": transaction.now},
-                **{"error_class": None, "error_message": None, "traceback": None, "exit_code": None},
+                "task": row.id,
+                "claim_no": row.claim_no,
+                "run_no": row.run_no,
+                "worker": worker,
+                "number": row.attempt + 1 if row.started_at else None,
+                "charged": row.started_at is not None,
+                "state": AttemptState.CANCELLED.value,
+                "recorded_by": "sweeper",
+                "executor": None,
+                "claimed_at": row.claimed_at,
+                "started_at": row.started_at,
+                "now": transaction.now,
+                "error_class": None,
+                "error_message": None,
+                "traceback": None,
+                "exit_code": None,
             }
             for row, worker in rows
         ],

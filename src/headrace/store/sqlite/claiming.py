@@ -23,7 +23,9 @@ def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
 
 
 def claimed_task(row: Row) -> ClaimedTask:
-    return ClaimedTask(*row[:17], bool(row[17]), bool(row[18]), *row[19:])
+    values = list(row)
+    values[17], values[18] = bool(row[17]), bool(row[18])
+    return ClaimedTask._make(values)
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
@@ -34,8 +36,12 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
         if want.n <= 0 or want.queue in paused:
             continue
         parameters = {
-            **{"worker": worker, "now": transaction.now, "queue": want.queue, "pool": want.pool},
-            **{"lane": int(want.lane), "n": want.n},
+            "worker": worker,
+            "now": transaction.now,
+            "queue": want.queue,
+            "pool": want.pool,
+            "lane": int(want.lane),
+            "n": want.n,
         }
         claims.extend(claimed_task(row) for row in transaction.rows("claim", parameters))
     if jobs := {task.job for task in claims if task.job is not None}:

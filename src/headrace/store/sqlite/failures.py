@@ -20,9 +20,7 @@ def translated[E: BaseException](error: E, path: str) -> E | StoreError:
         return error
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:
-        text = (
-            f"{path} is locked by another connection; nothing was written. Look for a transaction left open on the file"
-        )
+        text = f"{path} is locked by another connection; nothing was written. Look for a transaction left open on it"
         return _caused(StoreUnavailable(text), error)
     if code == sqlite3.SQLITE_FULL:
         return _caused(StoreUnavailable(_full(path)), error)

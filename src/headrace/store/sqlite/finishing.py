@@ -206,9 +206,10 @@ def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) 
         return repeated, refused
     refs = [Ref(settlement.task, settlement.claim_no) for settlement in others]
     late: list[Mapping[str, Any]] = []
-    for index, *standing in transaction.rows("outcomes_of_claims", {"refs": refs_json(refs)}):
-        settlement, ref = others[index], refs[index]
-        if _already_written(settlement, worker, tuple(standing)):
+    for row in transaction.rows("outcomes_of_claims", {"refs": refs_json(refs)}):
+        place, standing = int(row[0]), row[1:]
+        settlement, ref = others[place], refs[place]
+        if _already_written(settlement, worker, standing):
             repeated.add(ref)
             continue
         refused.add(ref)
@@ -217,8 +218,13 @@ def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) 
             state = settlement.attempt or settlement.state
             late.append(
                 {
-                    **{"task": ref.id, "claim_no": ref.claim_no, "run_no": run_no, "worker": worker},
-                    **{"recorded_by": settlement.recorded_by, "late_state": state.value, "now": transaction.now},
+                    "task": ref.id,
+                    "claim_no": ref.claim_no,
+                    "run_no": run_no,
+                    "worker": worker,
+                    "recorded_by": settlement.recorded_by,
+                    "late_state": state.value,
+                    "now": transaction.now,
                 }
             )
     transaction.run_many("record_late", late)

@@ -10,7 +10,7 @@ import os
 import struct
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 # flock wakes whoever waits, but the one who released is already running and would take the lock again at once.
@@ -73,7 +73,7 @@ class Turns:
         self._released_at = 0.0
 
     @contextmanager
-    def taken(self, *, urgent: bool = False) -> Iterator[None]:
+    def taken(self, *, urgent: bool = False) -> Generator[None]:
         """Hold the write lock; `urgent` skips the queue of batches."""
         if not urgent:
             self._let_others_pass()

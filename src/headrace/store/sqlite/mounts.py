@@ -9,7 +9,7 @@ _MOUNTS = Path("/proc/mounts")
 
 
 def file_system(path: Path, mounts: str | None = None) -> str | None:
-    """The type of the file system that holds `path`, None where the system does not say. `mounts` as in /proc/mounts."""
+    """The type of the file system that holds `path`, None where nothing says so. `mounts` as in /proc/mounts."""
     if mounts is None:
         try:
             mounts = _MOUNTS.read_text(encoding="utf-8", errors="replace")

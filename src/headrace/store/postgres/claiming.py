@@ -25,7 +25,7 @@ class Claiming:
         if not any(want.n > 0 for want in wants):
             return []
         await self.promote_when_due()
-        rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(wants))
+        rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(wants), verb="claim")
         return claimed_tasks(rows)
 
     async def promote_when_due(self) -> None:
@@ -43,7 +43,9 @@ class Claiming:
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
         tasks, claim_nos = [ref.id for ref in refs], [ref.claim_no for ref in refs]
-        rows = await self._database.fetch(self._queries["start"], worker, tasks, claim_nos, executor, repeatable=True)
+        rows = await self._database.fetch(
+            self._queries["start"], worker, tasks, claim_nos, executor, repeatable=True, verb="start"
+        )
         started = {Ref(row[0], row[1]) for row in rows}
         answer = dict.fromkeys(refs, Started.STARTED)
         if missing := [ref for ref in refs if ref not in started]:

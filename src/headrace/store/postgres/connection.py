@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
+from headrace.runtime.faults import reached
 from headrace.store.base import StoreOptions
 
 type Connection = asyncpg.Connection[asyncpg.Record]
@@ -89,25 +90,33 @@ class Database:
             arguments["statement_cache_size"] = extra["statement_cache_size"]
         return arguments
 
-    async def fetch(self, sql: str, *arguments: Any, repeatable: bool = False) -> Rows:
-        """One statement, its own transaction. `repeatable`: run it again when the connection was lost on the way."""
+    async def fetch(self, sql: str, *arguments: Any, repeatable: bool = False, verb: str = "") -> Rows:
+        """One statement, its own transaction. `repeatable`: run it again when the connection was lost on the way.
+
+        `verb` names the fault points around the commit.
+        """
 
         async def work(connection: Connection) -> Rows:
             return await connection.fetch(sql, *arguments)
 
-        return await self._persist(work, repeatable=repeatable, transaction=False)
+        return await self._persist(work, repeatable=repeatable, transaction=False, verb=verb)
 
     async def run[T](
-        self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool = False, transaction: bool = True
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        repeatable: bool = False,
+        transaction: bool = True,
+        verb: str = "",
     ) -> T:
         """`work` in one transaction; after a deadlock from its beginning, so it must not keep anything outside.
 
         `transaction=False` where `work` is a single statement, which needs no BEGIN and COMMIT of its own.
         """
-        return await self._persist(work, repeatable=repeatable, transaction=transaction)
+        return await self._persist(work, repeatable=repeatable, transaction=transaction, verb=verb)
 
     async def _persist[T](
-        self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool, transaction: bool
+        self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool, transaction: bool, verb: str
     ) -> T:
         contended = 0
         outages = 0
@@ -115,9 +124,14 @@ class Database:
             try:
                 async with self.connection() as connection:
                     if not transaction:
-                        return await work(connection)
-                    async with connection.transaction():
-                        return await work(connection)
+                        reached(f"store.{verb}.before_commit")
+                        answer = await work(connection)
+                    else:
+                        async with connection.transaction():
+                            answer = await work(connection)
+                            reached(f"store.{verb}.before_commit")
+                    reached(f"store.{verb}.after_commit")
+                    return answer
             except _CONTENTION as error:
                 contended += 1
                 if contended == _CONTENTION_TRIES:

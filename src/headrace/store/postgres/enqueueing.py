@@ -37,7 +37,7 @@ class Enqueueing:
             tries += 1
             return await self.write(connection, text)
 
-        return await self._database.run(write, repeatable=True, transaction=False)
+        return await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
 
     async def write(self, connection: Connection, text: str) -> list[Enqueued]:
         """Run the server's function on this connection and translate what it refuses."""

@@ -41,7 +41,7 @@ class Finishing:
             return await connection.fetch(self._queries["finish"], *arguments)
 
         # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`.
-        rows = await self._database.run(write, repeatable=True, transaction=False)
+        rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
         refused = {Ref(row[0], row[1]) for row in rows if row["state"] == "refused"}
         claimed = tuple(claimed_tasks(rows[len(refused) :]))
         accepted = frozenset(Ref(s.task, s.claim_no) for s in settlements) - refused

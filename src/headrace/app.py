@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
 
-from headrace.client.bridge import sync_form
+from headrace.client.breakers import Breaker
+from headrace.client.bridge import on_store, sync_form
 from headrace.client.commands import Commands
 from headrace.client.engine import Engine
 from headrace.client.entrypoints import Entrypoint, load_entrypoint
@@ -21,6 +22,7 @@ from headrace.client.naming import checked_name, task_name
 from headrace.client.options import OptionArguments, Options, Queue
 from headrace.client.task import CoroutineTask, FunctionTask, Task
 from headrace.client.transactions import TransactionScope
+from headrace.core.breaker import BreakerPolicy
 from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
 from headrace.core.payload import Codec, CodecRegistry
@@ -28,7 +30,7 @@ from headrace.core.retry import Retry
 from headrace.executors.base import Entry
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
-from headrace.store.base import Store
+from headrace.store.base import Store, Violation
 from headrace.store.connect import sqlite_path
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
@@ -76,6 +78,7 @@ class App:
         self._tasks: dict[str, Task[..., Any]] = {}
         self._entrypoints: dict[str, Entrypoint] = {}
         self._lifespan: Lifespan | None = None
+        self._breakers: dict[str, Breaker] = {}
         self.tasks = Tasks(self._engine)
         self.queues = Queues(self._engine)
         self.workers = Workers(self._engine)
@@ -94,7 +97,7 @@ class App:
 
     @overload
     def task(
-        self, *, name: str | None = None, aliases: Sequence[str] = (), **options: Unpack[OptionArguments]
+        self, /, *, name: str | None = None, aliases: Sequence[str] = (), **options: Unpack[OptionArguments]
     ) -> TaskDecorator: ...
 
     def task(
@@ -141,12 +144,26 @@ class App:
         """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
         return await check_health(self._engine)
 
+    async def aupgrade(self) -> None:
+        """Make the schema, or bring it up to date. Safe from many processes at once, and twice."""
+        await on_store(self._upgrade)
+
+    async def acheck(self) -> list[Violation]:
+        """Read the whole ledger and prove its invariants; what is broken, or nothing."""
+        return await self._engine.run(lambda store: store.check())
+
+    def breaker(self, service: str, policy: BreakerPolicy | None = None) -> Breaker:
+        """The breaker of a service in this process; the policy of the first call stands."""
+        return self._breakers.setdefault(service, Breaker(service, policy))
+
     async def aclose(self) -> None:
         """Close the connections of this process. The next use opens them again."""
         await self._engine.aclose()
 
     health_check = sync_form(ahealth_check)
     close = sync_form(aclose)
+    upgrade = sync_form(aupgrade)
+    check = sync_form(acheck)
 
     # What workers ask.
 
@@ -202,6 +219,13 @@ class App:
     def new_store(self) -> Store:
         """A store of its own, not opened, for a worker or a service with an event loop of its own."""
         return self._engine.new_store()
+
+    async def _upgrade(self) -> None:
+        store = self.new_store()
+        try:
+            await store.upgrade()
+        finally:
+            await store.close()
 
     def __repr__(self) -> str:
         return f"<App {self.name}: {len(self.registry)} tasks>"

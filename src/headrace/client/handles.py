@@ -41,6 +41,10 @@ class Handle[R]:
         """The state it is in now."""
         return (await self._record()).state
 
+    async def arecord(self) -> TaskRecord:
+        """Everything the ledger says of it. NotFound when its transaction is not committed, or history forgot it."""
+        return await self._record()
+
     async def aresult(self, timeout: Duration | None = None) -> R:
         """What the task returned, once it has ended.
 
@@ -64,6 +68,7 @@ class Handle[R]:
         return answer
 
     state = sync_form(astate)
+    record = sync_form(arecord)
     result = sync_form(aresult)
     wait = sync_form(await_)
     cancel = sync_form(acancel)

@@ -11,7 +11,7 @@ from headrace.core.errors import ForeignConnection
 from headrace.store.base import Statement, Store
 
 # A server that was started at that microsecond, and a database on it: true through proxies and under any host name.
-_IDENTITY = "SELECT current_database()::text, pg_postmaster_start_time()::text"
+_IDENTITY = "SELECT current_database()::text, extract(epoch FROM pg_postmaster_start_time())::text"
 
 
 class _Identified(Protocol):

@@ -63,6 +63,12 @@ class PostgresStore:
         await self._listener.close()
         await self._database.close()
 
+    async def identity(self) -> tuple[str, ...]:
+        """Which database on which server; `client.transactions` asks a user's connection the same."""
+        query = "SELECT current_database()::text, extract(epoch FROM pg_postmaster_start_time())::text"
+        [row] = await self._database.fetch(query, repeatable=True)
+        return tuple(row)
+
     def listen(self, worker: str, queues: Sequence[str]) -> AbstractAsyncContextManager[AsyncIterator[str]]:
         return self._listener.listen(worker, queues)
 

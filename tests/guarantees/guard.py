@@ -88,7 +88,8 @@ BEGIN
     INSERT INTO guard.journal (task, before, after, claim_no, run_no, worker)
         VALUES (NEW.id, NULL, NEW.state, NEW.claim_no, NEW.run_no, NEW.worker);
     INSERT INTO guard.last VALUES (NEW.id, NEW.state, NEW.claim_no, NEW.run_no)
-        ON CONFLICT (task) DO UPDATE SET (state, claim_no, run_no) = (excluded.state, excluded.claim_no, excluded.run_no);
+        ON CONFLICT (task) DO UPDATE
+        SET (state, claim_no, run_no) = (excluded.state, excluded.claim_no, excluded.run_no);
     RETURN NULL;
 END $$;
 CREATE FUNCTION guard.update() RETURNS trigger LANGUAGE plpgsql AS $$

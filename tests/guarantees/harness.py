@@ -47,11 +47,15 @@ class Tree:
     mark: str
     log: Path
     ledger: Ledger
-    fired: Path  # exists when the armed fault has struck
+    once: Path  # a fault that struck leaves a file of this name and its point
 
     @property
     def supervisor(self) -> int:
         return self.process.pid
+
+    def struck(self, point: str) -> bool:
+        """Whether the fault armed at this point has happened in some process of the tree."""
+        return Path(f"{self.once}.{point}").exists()
 
     def pids(self) -> list[int]:
         return marked(self.mark)
@@ -84,9 +88,6 @@ class Tree:
         """kill -9 of the supervisor alone."""
         os.kill(self.supervisor, signal.SIGKILL)
         self.process.wait()
-
-    def freeze(self) -> None:
-        freeze(*self.pids())
 
     def thaw(self) -> None:
         thaw(*self.pids())
@@ -155,12 +156,13 @@ class Harness:
         processes: int = 1,
         url: str | None = None,
         wait: bool = True,
+        target: str = TARGET,
         environment: dict[str, str] | None = None,
     ) -> Tree:
         """Start `headrace worker` in a session of its own."""
         number = len(self.trees)
         mark = uuid.uuid4().hex
-        fired = self.side / f"fault-{number}"
+        once = self.side / f"fault-{number}"
         variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")},
             "HEADRACE_DATABASE_URL": url or self.url,
@@ -170,10 +172,10 @@ class Harness:
             **(environment or {}),
         }
         if fault is not None:
-            variables |= {"HEADRACE_FAULT": fault, "HEADRACE_FAULT_ONCE": str(fired)}
+            variables |= {"HEADRACE_FAULT": fault, "HEADRACE_FAULT_ONCE": str(once)}
         log = self.folder / f"worker-{number}.log"
         command = [
-            sys.executable, "-m", "headrace.cli", "worker", TARGET, "--lease", str(self.lease),
+            sys.executable, "-m", "headrace.cli", "worker", target, "--lease", str(self.lease),
             "--concurrency", str(concurrency), "--children", str(children), "--processes", str(processes),
             *options,
         ]  # fmt: skip
@@ -182,7 +184,7 @@ class Harness:
                 command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 start_new_session=True,
             )  # fmt: skip
-        tree = Tree(process, mark, log, self.ledger, fired)
+        tree = Tree(process, mark, log, self.ledger, once)
         self.trees.append(tree)
         return tree.started(processes) if wait else tree
 
@@ -225,20 +227,43 @@ class Harness:
                 raise AssertionError(f"not done within {ceiling:g} s: {self.describe()}")
             time.sleep(0.05)
 
-    def until_fired(self, *trees: Tree, feed: Callable[[], object] | None = None) -> None:
-        """Waits until the armed faults have struck, bringing new work meanwhile."""
+    def until_struck(self, tree: Tree, points: Sequence[str], *, feed: Callable[[], object] | None = None) -> None:
+        """Waits until the armed faults have struck, bringing new work when the last is done."""
         deadline = time.monotonic() + DONE_CEILING
-        while waiting := [tree for tree in trees if not tree.fired.exists()]:
+        while waiting := [point for point in points if not tree.struck(point)]:
             if time.monotonic() > deadline:
-                raise AssertionError(f"{len(waiting)} faults never struck: {self.describe()}")
-            if feed is not None:
+                raise AssertionError(f"the faults at {waiting} never struck: {self.describe()}")
+            if feed is not None and self.ledger.done() >= len(self.ids):
                 feed()
             time.sleep(0.05)
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    def freeze(self, tree: Tree) -> None:
+        """SIGSTOP of a whole tree, at a moment when none of it holds SQLite's write lock.
+
+        A process stopped inside a transaction holds everybody: that is a stopped database, another fault than this one.
+        """
+        self.freeze_pids(*tree.pids())
+
+    def freeze_pids(self, *pids: int) -> None:
+        deadline = time.monotonic() + START_CEILING
+        while True:
+            freeze(*pids)
+            if self.ledger.writable():
+                return
+            thaw(*pids)
+            assert time.monotonic() < deadline, "no moment without a writer"
+
+    @staticmethod
+    def let_pass(seconds: float) -> None:
+        """The fault lasts so long: nothing is waited for."""
+        time.sleep(seconds)
 
     def describe(self) -> str:
         """What a person wants to see first when a wait was in vain."""
         words = [f"states {self.ledger.states()}"]
-        unfinished = [row for row in self.ledger.tasks().values() if row.state not in ("completed",)]
+        unfinished = [row for row in self.ledger.tasks().values() if row.state != "completed"]
         words += [str(row) for row in unfinished[:5]]
         words += [str(row) for row in self.ledger.workers().values()]
         for number, tree in enumerate(self.trees):

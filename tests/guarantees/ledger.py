@@ -1,6 +1,8 @@
 """The ledger as the suites see it: read with plain drivers, from outside headrace, and checked by its own checker."""
 
 import asyncio
+import contextlib
+import fcntl
 import sqlite3
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -109,6 +111,27 @@ class Ledger:
             self._connection.close()
             self._connection = None
 
+    def writable(self) -> bool:
+        """Whether nobody holds SQLite's write lock, or the lock files beside it, at this moment."""
+        if not self.sqlite:
+            return True
+        path = sqlite_path(self.url)
+        for name in (f"{path}-turn", f"{path}-lock"):
+            with contextlib.suppress(FileNotFoundError), open(name, "rb") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
+
     def tasks(self) -> dict[int, TaskRow]:
         rows = self.query(
             f"SELECT {_TASK_COLUMNS}, NULL FROM {{tasks}} UNION ALL SELECT {_TASK_COLUMNS}, result FROM {{history}}"
@@ -126,7 +149,7 @@ class Ledger:
             "SELECT state, count(*) FROM (SELECT state FROM {tasks} UNION ALL SELECT state FROM {history}) AS s"
             " GROUP BY state"
         )
-        return {state: count for state, count in rows}
+        return dict(rows)
 
     def attempts(self, task: int | None = None) -> list[AttemptRow]:
         columns = "task, claim_no, state, charged, worker, recorded_by, late_state"

@@ -75,7 +75,7 @@ def test_the_guard_lets_the_state_machine_through_and_keeps_a_journal(ledger: Le
 )
 def test_the_guard_refuses(ledger: Ledger, crime: str) -> None:
     _claim(ledger, 2)
-    with pytest.raises(Exception, match=r"guard|UNIQUE|unique"):
+    with pytest.raises(Exception, match=r"guard|UNIQUE|unique"):  # noqa: PT012 the last statement is the crime
         match crime:
             case "a step that is not in the table":
                 ledger.query("UPDATE {tasks} SET state = 'blocked', worker = NULL WHERE id = 1")
@@ -107,7 +107,7 @@ def test_the_proxy_loses_the_connection_at_the_commit(postgres_url: str, moment:
         with Proxy(postgres_url) as proxy:
             cut = await asyncpg.connect(proxy.url)
             proxy.arm("INSERT INTO t", moment)
-            with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+            with pytest.raises((OSError, asyncpg.PostgresError, asyncpg.InterfaceError)):  # noqa: PT012
                 if explicit:
                     async with cut.transaction():
                         await cut.execute("INSERT INTO t VALUES ($1)", 1)

@@ -1,0 +1,388 @@
+"""Promise 1: nothing enqueued is lost.
+
+A committed enqueue survives kill -9 of any process at any point, and whatever the database does meanwhile. Every test
+ends with the account of the harness: each enqueued task is completed, accepted exactly once, has run at least once, no
+claim has run twice, and the ledger's checker finds nothing.
+"""
+
+import contextlib
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.store.connect import sqlite_path
+from tests.guarantees import workload
+from tests.guarantees.harness import ROOT, Harness
+from tests.guarantees.processes import kill
+from tests.guarantees.proxy import Moment, Proxy
+from tests.support.postgres import PrivatePostgres, StopMode
+from tests.support.sizes import sized
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
+
+# Around the call, and inside the store around the COMMIT itself.
+POINTS = [
+    f"{place}{verb}.{moment}_commit"
+    for verb in ("claim", "start", "finish")
+    for place in ("", "store.")
+    for moment in ("before", "after")
+]
+
+
+# -- kill -9 -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A3", "F17")
+def test_a_worker_process_killed_before_and_after_each_commit_loses_nothing(harness: Harness) -> None:
+    """One tree whose worker process dies at every named point in turn; its supervisor puts another in its place.
+
+    The account proves A3 (a crash loses nothing) and F17 (dying right after the claim does not lose the task).
+    """
+    tree = harness.worker(fault=",".join(f"{point}:kill9" for point in POINTS), children=0)
+
+    def feed() -> None:
+        # Some end at once, some run long enough for their start to be written.
+        harness.touches(5)
+        harness.stays(2, 0.3)
+
+    harness.until_struck(tree, POINTS, feed=feed)
+    harness.until_done()
+    harness.account()
+
+
+@pytest.mark.requirement("A3", "F17")
+@pytest.mark.parametrize("point", ["claim.after_commit", "start.after_commit", "finish.before_commit"])
+def test_everything_killed_at_once_at_a_named_point_loses_nothing(harness: Harness, point: str) -> None:
+    """The worker process freezes exactly there, then supervisor, worker and children get kill -9 in one go.
+
+    Only another worker's rescue can bring the tasks back; the account proves that it did.
+    """
+    harness.touches(10)
+    harness.stays(4, 0.3)
+    tree = harness.worker(fault=f"{point}:stop", wait=False)
+    harness.until_struck(tree, [point])
+    tree.kill()
+    harness.worker()
+    harness.until_done()
+    harness.account()
+
+
+@pytest.mark.requirement("A3")
+@pytest.mark.parametrize("victim", ["child", "worker", "supervisor", "everything"])
+def test_kill_9_under_load_loses_nothing(harness: Harness, victim: str) -> None:
+    """While two trees work off a load, one part of the first is killed in the middle of what it runs."""
+    first = harness.worker(children=2)
+    harness.worker(children=2)
+    harness.touches(sized(small=50, full=2_000))
+    harness.touches(sized(small=10, full=200), children=True)
+    held = harness.hold("never", children=True)
+    execution = harness.running(held)
+    tree = next(tree for tree in harness.trees if execution.pid in tree.pids())
+    worker_before = set(tree.worker_ids())
+    for _ in range(sized(small=1, full=4)):
+        harness.touches(sized(small=20, full=500))
+        harness.stays(5, 0.2)
+    match victim:
+        case "child":
+            kill(execution.pid)
+        case "worker":
+            kill(*tree.workers())
+        case "supervisor":
+            tree.kill_supervisor()
+            harness.orphans_end(tree)
+        case _:
+            tree.kill()
+    harness.until_done()
+    harness.account()
+    assert len(harness.executions(held)) == 2, "the task whose process was killed ran again, once"
+    attempts = harness.ledger.attempts(held)
+    assert [attempt.charged for attempt in attempts if attempt.state in ("lost", "succeeded")] == [True] * len(attempts)
+    if victim == "child":
+        assert worker_before <= set(first.worker_ids() + tree.worker_ids()), "the worker process outlives its child"
+
+
+@pytest.mark.requirement("A3")
+def test_three_times_everything_down_loses_nothing(harness: Harness) -> None:
+    """All workers die together, three times in a row, with nobody left to rescue until the next start."""
+    for round_ in range(3):
+        tree = harness.worker()
+        held = harness.hold(f"never-{round_}")
+        harness.touches(sized(small=10, full=500))
+        harness.running(held)
+        tree.kill()
+    harness.worker()
+    harness.until_done()
+    harness.account()
+
+
+@pytest.mark.requirement("A3")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_client_killed_at_its_commit_enqueues_all_or_nothing(harness: Harness, moment: str) -> None:
+    """Killed before COMMIT there is no trace of the batch; killed after it, the whole batch is there and completes.
+
+    A client that starts again with the same idempotency key ends with one task, whichever it was.
+    """
+    script = (
+        "import sys\nfrom tests.guarantees.workload import make\n"
+        "load = make(sys.argv[1])\n"
+        "load.touch.using(idempotency_key='once').enqueue(n=1) if sys.argv[2] == 'one' else"
+        " load.touch.enqueue_many([{'n': n} for n in range(50)])\n"
+    )
+
+    def client(count: str, fault: str | None) -> int:
+        faults = {"HEADRACE_FAULT": f"store.enqueue.{moment}_commit:kill9"} if fault else {}
+        environment = {**os.environ, workload.SIDE: str(harness.side), **faults}
+        command = [sys.executable, "-c", script, harness.url, count]
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False, timeout=60).returncode
+
+    assert client("many", moment) == -9
+    tasks = set(harness.ledger.tasks())
+    assert len(tasks) == (0 if moment == "before" else 50)
+
+    assert client("one", moment) == -9
+    assert client("one", None) == 0
+    harness.ids += harness.ledger.tasks()
+    assert len(harness.ids) == len(tasks) + 1
+    harness.worker()
+    harness.until_done()
+    harness.account()
+
+
+# -- PostgreSQL --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A3")
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restart_of_postgresql_under_load_loses_nothing(
+    postgres_harness: Harness, private_postgres: PrivatePostgres, mode: StopMode
+) -> None:
+    """`immediate` is a crash of the server: what it had acknowledged is in its log, and so is every enqueue."""
+    harness = postgres_harness
+    tree = harness.worker(processes=2)
+    workers = tree.worker_ids()
+    for _ in range(sized(small=2, full=6)):
+        done = harness.ledger.done()
+        harness.touches(sized(small=100, full=1_000))
+        harness.stays(10, 0.2)
+        wait_until(lambda done=done: harness.ledger.done() > done)
+        private_postgres.restart(mode)
+    harness.until_done()
+    harness.account()
+    assert tree.worker_ids() == workers, "nobody was declared dead by a restart"
+
+
+@pytest.mark.requirement("A3")
+def test_backends_killed_again_and_again_under_load_lose_nothing(
+    postgres_harness: Harness, private_postgres: PrivatePostgres
+) -> None:
+    """pg_terminate_backend of every connection, at whatever point each of them is, while tasks come and go."""
+    harness = postgres_harness
+    database = harness.url.rsplit("/", 1)[1]
+    tree = harness.worker(processes=2)
+    workers = tree.worker_ids()
+    ended = 0
+    for _ in range(sized(small=15, full=100)):
+        done = harness.ledger.done()
+        harness.ledger.close()
+        with contextlib.suppress(Exception):
+            ended += private_postgres.kill_backends(database)
+        harness.touches(sized(small=20, full=50))
+        harness.stays(2, 0.1)
+        wait_until(lambda done=done: harness.ledger.done() > done)
+    assert ended > 15
+    harness.until_done()
+    harness.account()
+    assert tree.worker_ids() == workers, "nobody was declared dead for want of a connection"
+
+
+@pytest.mark.requirement("A3")
+def test_an_outage_longer_than_the_lease_makes_nobody_dead(
+    postgres_harness: Harness, private_postgres: PrivatePostgres
+) -> None:
+    """The server is away for two leases while tasks run: no attempt is lost, and the same workers go on."""
+    harness = postgres_harness
+    trees = [harness.worker(processes=2), harness.worker()]
+    workers = sorted(worker for tree in trees for worker in tree.worker_ids())
+    held = [harness.hold("outage"), harness.hold("outage", children=True)]
+    for task in held:
+        harness.running(task)
+    harness.touches(sized(small=50, full=1_000))
+    harness.ledger.close()
+
+    private_postgres.stop("fast")
+    harness.let_pass(2 * harness.lease)
+    harness.open_gate("outage")  # these end while nobody can be told
+    private_postgres.start()
+
+    harness.until_done()
+    harness.account()
+    assert [attempt for attempt in harness.ledger.attempts() if attempt.state == "lost"] == []
+    assert sorted(worker for tree in trees for worker in tree.worker_ids()) == workers
+    assert [len(harness.executions(task)) for task in held] == [1, 1]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_enqueue_that_loses_its_connection_at_commit_is_neither_lost_nor_doubled(
+    postgres_harness: Harness, moment: Moment
+) -> None:
+    """The client repeats by itself; the ids were taken before, so the repeat finds what the first try wrote.
+
+    With a worker at hand the first try's tasks may even be finished before the repeat arrives: they stay finished.
+    """
+    harness = postgres_harness
+    harness.worker()
+    with Proxy(harness.url) as proxy:
+        load = workload.make(proxy.url)
+        for n in range(sized(small=3, full=20)):
+            proxy.arm("enqueue", moment)
+            ids = [handle.id for handle in load.touch.enqueue_many([{"n": m} for m in range(5)])]
+            single = load.touch.using(idempotency_key=f"key-{n}").enqueue(n=n)
+            harness.ids += [*ids, single.id]
+        assert len(proxy.cuts) >= sized(small=3, full=20)
+        harness.until_done()
+        load.app.close()
+    assert sorted(harness.ledger.tasks()) == sorted(set(harness.ids))
+    harness.account()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("verb", ["finish", "claim", "start"])
+def test_a_worker_that_loses_its_connection_at_commit_neither_loses_nor_doubles(
+    postgres_harness: Harness, moment: Moment, verb: str
+) -> None:
+    """A finish is reported again: «already finished by this claim» is a success. A lost claim is found.
+
+    No attempt is charged twice, and none is lost: the account and the attempts prove it.
+    """
+    harness = postgres_harness
+    with Proxy(harness.url) as proxy:
+        harness.worker(url=proxy.url)
+        for _ in range(sized(small=2, full=10)):
+            cuts = len(proxy.cuts)
+            proxy.arm(verb, moment)
+            ids = [*harness.touches(5), *harness.stays(2, 0.4)]
+            harness.until_done(ids)
+            wait_until(lambda cuts=cuts: len(proxy.cuts) > cuts, message=f"a {verb} was cut")
+        harness.account()
+        assert all(row.attempt == 1 for row in harness.ledger.tasks().values()), "each task was charged once"
+        harness.close()
+
+
+# -- SQLite ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A3")
+def test_a_database_locked_by_another_program_loses_nothing_and_kills_nobody(sqlite_harness: Harness) -> None:
+    """A foreign process holds the write lock for two leases: work waits, and goes on with the same worker."""
+    harness = sqlite_harness
+    tree = harness.worker(processes=2)
+    workers = tree.worker_ids()
+    harness.touches(sized(small=30, full=500))
+    held = harness.hold("locked")
+    harness.running(held)
+    foreign = sqlite3.connect(sqlite_path(harness.url), timeout=30, isolation_level=None)
+    foreign.execute("BEGIN IMMEDIATE")
+    harness.open_gate("locked")
+    harness.let_pass(2 * harness.lease)
+    foreign.execute("ROLLBACK")
+    foreign.close()
+
+    harness.touches(10)
+    harness.until_done()
+    harness.account()
+    assert tree.worker_ids() == workers
+    assert [attempt for attempt in harness.ledger.attempts() if attempt.state == "lost"] == []
+
+
+@contextlib.contextmanager
+def _small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of four megabytes, where this user may mount one."""
+    folder.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False, capture_output=True
+    ).returncode:
+        yield folder
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+class _Fullness:
+    """Fills the disk: really, where it is a small one; else by a limit on the size of files of running processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ballast = folder / "ballast"
+        self.real = os.path.ismount(folder)
+        self._limited: dict[int, tuple[int, int]] = {}
+
+    def fill(self, pids: list[int]) -> None:
+        if self.real:
+            with self._ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                for size in (1 << 16, 1 << 12, 1):
+                    with contextlib.suppress(OSError):
+                        while True:
+                            file.write(b"\0" * size)
+            return
+        for pid in pids:
+            self._limited[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, self._limited[pid][1]))
+
+    def free(self) -> None:
+        self._ballast.unlink(missing_ok=True)
+        for pid, limit in self._limited.items():
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+
+
+@pytest.mark.requirement("A3")
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    """Nothing can be written for two leases: what was acknowledged stays, and all go on afterwards."""
+    with _small_disk(tmp_path / "disk") as disk:
+        harness = Harness(f"sqlite:///{disk / 'headrace.db'}", tmp_path)
+        try:
+            tree = harness.worker()
+            harness.touches(20)
+            held = [harness.hold("full"), harness.hold("full", children=True)]
+            for task in held:
+                harness.running(task)
+            waiting = harness.stays(20, 0.1)
+            fullness = _Fullness(disk)
+            fullness.fill(tree.pids())
+            if fullness.real:
+                with pytest.raises(Exception, match=r"full|disk|written"):
+                    harness.load.touch.enqueue_many([{"n": n} for n in range(5_000)])
+            harness.open_gate("full")
+            harness.let_pass(2 * harness.lease)
+            fullness.free()
+            harness.touches(5)
+            harness.until_done()
+            harness.account()
+            assert set(waiting) <= set(harness.ledger.tasks())
+        finally:
+            harness.close()
+
+
+@pytest.mark.requirement("A3")
+def test_eight_processes_share_one_file(sqlite_harness: Harness) -> None:
+    """All eight get their turn at the write lock, keep their leases, and complete everything exactly once."""
+    harness = sqlite_harness
+    harness.lease = 5.0  # eight interpreters start at once on two cores
+    tree = harness.worker(processes=8, children=0, concurrency=4)
+    workers = tree.worker_ids()
+    assert len(workers) == 8
+    harness.touches(sized(small=400, full=10_000))
+    harness.stays(sized(small=64, full=256), 0.1)
+    harness.until_done()
+    harness.account()
+    assert tree.worker_ids() == workers, "none was starved of its heartbeat"
+    served = {execution.pid for execution in harness.executions()}
+    assert len(served) == 8, f"only {len(served)} of eight processes got work"

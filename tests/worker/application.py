@@ -77,7 +77,7 @@ class Functions:
         )
 
 
-# --- the app that worker processes import: tests.worker.application:app ------------------------------------------------
+# --- the app that worker processes import: tests.worker.application:app -----------------------------------------------
 
 
 def say(word: str) -> None:

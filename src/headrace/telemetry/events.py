@@ -109,8 +109,30 @@ class StoreBack:
     after: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksCreated:
+    queue: str
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsCreated:
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded:
+    job: int
+    state: str
+    took: float | None
+
+
 type Event = (
-    TaskClaimed
+    TasksCreated
+    | JobsCreated
+    | JobEnded
+    | TaskClaimed
     | TaskStarted
     | TaskFinished
     | ReportRefused

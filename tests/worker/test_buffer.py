@@ -1,0 +1,97 @@
+"""The buffer: lanes exact over ten starts, priority within the lane, queues in turns."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.core.lanes import Lane
+from headrace.core.task import ClaimedTask
+from headrace.worker.buffer import Buffer
+from headrace.worker.holding import Held
+
+_IDS = itertools.count(1)
+
+
+def held(queue: str = "default", *, lane: Lane = Lane.PRIMARY, priority: int = 0, since: float = 0.0) -> Held:
+    number = next(_IDS)
+    claim = ClaimedTask(
+        id=number, claim_no=1, name="t", kind="function", queue=queue, pool="coroutine", lane=int(lane),
+        priority=priority, arguments="{}", codec="json/1", version=1, options="{}", attempt=0, losses=0, max_attempts=4,
+        run_no=1, job=None, gated=False, expired=False, state="claimed", order_at=number, waited=0.0,
+    )  # fmt: skip
+    return Held(claim, since=since)
+
+
+class Ledger:
+    """What the store would answer: so many ready tasks in each lane."""
+
+    def __init__(self, primary: int, retry: int) -> None:
+        self.left = {Lane.PRIMARY: primary, Lane.RETRY: retry}
+
+    def serve(self, buffer: Buffer, room: int) -> None:
+        queue = buffer.queue("coroutine", "default")
+        for want in queue.wants("coroutine", buffer.credit("default"), room):
+            delivered = min(want.n, self.left[want.lane])
+            self.left[want.lane] -= delivered
+            for _ in range(delivered):
+                buffer.add(held(lane=want.lane))
+            queue.lanes[want.lane].more = delivered >= want.n
+
+
+@pytest.mark.requirement("F13")
+@given(st.integers(1, 40), st.data())
+def test_every_ten_starts_hold_three_retries_whatever_the_claims(room: int, data: st.DataObject) -> None:
+    """Both lanes have work all the time; claims of any size, at any moment, change nothing in the order of starts."""
+    buffer, ledger = Buffer(retry_ratio=0.3), Ledger(10_000, 10_000)
+    starts: list[int] = []
+    while len(starts) < 200:
+        ledger.serve(buffer, room)
+        for _ in range(data.draw(st.integers(1, buffer.count("coroutine")))):
+            taken = buffer.take("coroutine")
+            assert taken is not None
+            starts.append(taken.claim.lane)
+    for begin in range(len(starts) - 10):
+        assert sum(starts[begin : begin + 10]) == 3
+
+
+@pytest.mark.requirement("F14")
+@pytest.mark.parametrize(("primary", "retry"), [(50, 0), (0, 50), (50, 1), (1, 50)])
+def test_a_lane_without_work_holds_up_nobody(primary: int, retry: int) -> None:
+    buffer, ledger = Buffer(retry_ratio=0.3), Ledger(primary, retry)
+    started = 0
+    for _ in range(60):  # a worker with one slot
+        ledger.serve(buffer, 1)
+        if buffer.take("coroutine") is not None:
+            started += 1
+    assert started == primary + retry
+
+
+def test_a_higher_priority_overtakes_within_its_lane() -> None:
+    buffer = Buffer(retry_ratio=0.3)
+    low, high = held(priority=1), held(priority=5)
+    buffer.add(low)
+    buffer.add(high)
+    assert [buffer.take("coroutine"), buffer.take("coroutine")] == [high, low]
+
+
+def test_queues_take_turns() -> None:
+    buffer = Buffer(retry_ratio=0.3)
+    for _ in range(3):
+        buffer.add(held("a"))
+        buffer.add(held("b"))
+    order = [taken.claim.queue for _ in range(6) if (taken := buffer.take("coroutine"))]
+    assert sorted(order[:2]) == sorted(order[2:4]) == sorted(order[4:]) == ["a", "b"]
+
+
+def test_the_old_and_the_cancelled_leave() -> None:
+    buffer = Buffer(retry_ratio=0.3)
+    old, young, cancelled = held(since=1.0), held(since=2.0), held(since=2.0)
+    for entry in (old, young, cancelled):
+        buffer.add(entry)
+    buffer.remove(cancelled)
+    assert buffer.take_older(1.5) == [old]
+    assert len(buffer) == 1
+    assert buffer.take("coroutine") is young
+    assert buffer.take("coroutine") is None

@@ -301,6 +301,8 @@ class Checkpoints(Protocol):
 
 
 class Administration(Protocol):
+    """The schema can be asked for and changed on a store that is not open: it may have none yet."""
+
     async def upgrade(self, *, revision: str = "head") -> None: ...
 
     async def downgrade(self, revision: str) -> None: ...

@@ -9,7 +9,7 @@ from headrace._version import __version__
 from headrace.core.errors import SchemaError, StoreError
 from headrace.store.base import StoreOptions, Violation
 from headrace.store.queries import for_app
-from headrace.store.sqlite.connection import MEMORY, Part
+from headrace.store.sqlite.connection import MEMORY, Database, Part, Work
 from headrace.store.sqlite.mounts import NETWORK, file_system
 
 _HAS_SCHEMA = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -71,19 +71,31 @@ def _upgrade(connection: sqlite3.Connection, name: str, revision: str = "head") 
 class Administering(Part):
     async def upgrade(self, *, revision: str = "head") -> None:
         name = self.database.options.name
-        await self.database.alone(lambda transaction: _upgrade(transaction.connection, name, revision))
+        await self._administer(lambda transaction: _upgrade(transaction.connection, name, revision))
 
     async def downgrade(self, revision: str) -> None:
         from headrace.store import migrations
 
         name = self.database.options.name
-        await self.database.alone(lambda transaction: migrations.downgrade(transaction.connection, revision, name=name))
+        await self._administer(lambda transaction: migrations.downgrade(transaction.connection, revision, name=name))
 
     async def schema_revision(self) -> str | None:
         from headrace.store import migrations
 
         name = self.database.options.name
-        return await self.database.alone(lambda transaction: migrations.current(transaction.connection, name=name))
+        return await self._administer(lambda transaction: migrations.current(transaction.connection, name=name))
+
+    async def _administer[T](self, work: Work[T]) -> T:
+        """On the open store, or else on a connection of its own that does not insist on a schema."""
+        if self.database.is_open:
+            return await self.database.alone(work)
+        check_location(self.database.path)
+        bare = Database(self.database.path, self.database.options)
+        await bare.open()
+        try:
+            return await bare.alone(work)
+        finally:
+            await bare.close()
 
     async def check(self) -> list[Violation]:
         from headrace.store.checker import check_sqlite

@@ -304,6 +304,10 @@ class Database:
             raise
         return connection
 
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
     async def open(self) -> None:
         """Connect, and find or make the schema."""
         self._open = True

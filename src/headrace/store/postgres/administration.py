@@ -1,9 +1,11 @@
 """Schema: upgrade, downgrade, and whether this code may run on what is there."""
 
+import re
 from collections.abc import Mapping
+from importlib.resources import files
 
+from headrace._version import __version__
 from headrace.core.errors import SchemaError
-from headrace.store import migrations
 from headrace.store.base import Violation
 from headrace.store.postgres.connection import Database
 
@@ -13,13 +15,21 @@ class Administration:
         self._database = database
         self._queries = queries
 
+    # The migrations are imported where they are used: Alembic costs every process a quarter of a second.
+
     async def upgrade(self, *, revision: str = "head") -> None:
+        from headrace.store import migrations
+
         await migrations.async_upgrade(self._database.dsn, name=self._database.name, revision=revision)
 
     async def downgrade(self, revision: str) -> None:
+        from headrace.store import migrations
+
         await migrations.async_downgrade(self._database.dsn, revision, name=self._database.name)
 
     async def schema_revision(self) -> str | None:
+        from headrace.store import migrations
+
         return await migrations.async_current(self._database.dsn, name=self._database.name)
 
     async def check(self) -> list[Violation]:
@@ -28,6 +38,24 @@ class Administration:
     async def require_schema(self) -> None:
         """Refuse a database without our schema, or with one that this code does not know."""
         name, place = self._database.name, self._database.masked
-        [row] = await self._database.fetch("SELECT to_regclass($1)", f"{name}.meta", repeatable=True)
-        if row[0] is None:
+        [row] = await self._database.fetch(self._queries["has_schema"], repeatable=True)
+        if not row[0]:
             raise SchemaError(f"{place} has no schema {name!r}; run `headrace db upgrade` first")
+        meta: dict[str, str] = dict(await self._database.fetch(self._queries["meta"], repeatable=True))
+        schema, min_code = meta.get("schema"), meta.get("min_code", "0")
+        if schema is not None and schema not in known_revisions():
+            raise SchemaError(
+                f"{place} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace"
+            )
+        if _version(min_code) > _version(__version__):
+            raise SchemaError(f"{place} needs headrace {min_code} or newer; this is {__version__}")
+
+
+def known_revisions() -> set[str]:
+    """From the names of the migrations' files."""
+    versions = files("headrace.store.migrations").joinpath("versions")
+    return {file.name.partition("_")[0] for file in versions.iterdir() if file.name.endswith(".py")}
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:3])

@@ -112,7 +112,8 @@ def _entry(task: NewTask) -> dict[str, Any]:
         "options": task.options,
         "gates": gates_to_json(task.gates),
         "order_key": next((gate.key for gate in task.gates if gate.kind == "order"), None),
-        "keyed": bool(task.keys),
+        # An idem key with a time to live is not the task's to free.
+        "keyed": any(key.scope == "unique" or key.ttl is None for key in task.keys),
         "keys": [
             {"scope": key.scope, "key": key.key, "ttl": key.ttl, "on_conflict": key.on_conflict} for key in task.keys
         ],

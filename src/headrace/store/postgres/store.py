@@ -5,11 +5,19 @@ from contextlib import AbstractAsyncContextManager
 
 from headrace.store.base import StoreOptions
 from headrace.store.postgres.administration import Administration
+from headrace.store.postgres.admission import Admitting
+from headrace.store.postgres.cancelling import Cancelling
+from headrace.store.postgres.checkpoints import Checkpoints
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
 from headrace.store.postgres.finishing import Finishing
 from headrace.store.postgres.inspection import Inspection
+from headrace.store.postgres.jobs import Jobs
+from headrace.store.postgres.liveness import Liveness
+from headrace.store.postgres.queues import Queues
+from headrace.store.postgres.retrying import Retrying
+from headrace.store.postgres.upkeep import Upkeep
 from headrace.store.postgres.wakeups import Listener, Waker
 from headrace.store.queries import load_queries
 
@@ -38,6 +46,43 @@ class PostgresStore:
         self.progress = claiming.progress
         self.promote = claiming.promote
         self.finish = finishing.finish
+        admitting = Admitting(database, queries)
+        cancelling = Cancelling(database, queries)
+        retrying = Retrying(database, queries)
+        upkeep = Upkeep(database, queries)
+        liveness = Liveness(database, queries, finishing)
+        jobs = Jobs(database, queries, enqueueing)
+        queues = Queues(database, queries, self._waker)
+        checkpoints = Checkpoints(database, queries)
+
+        self.admit = admitting.admit
+        self.cancel = cancelling.cancel
+        self.cancelling = cancelling.cancelling
+        self.retry = retrying.retry
+        self.expire = upkeep.expire
+        self.unpark = upkeep.unpark
+        self.end_cancelling = upkeep.end_cancelling
+        self.prune = upkeep.prune
+        self.retry_depth = upkeep.retry_depth
+        self.count_outcomes = upkeep.count_outcomes
+        self.lead = upkeep.lead
+        self.register = liveness.register
+        self.heartbeat = liveness.heartbeat
+        self.deregister = liveness.deregister
+        self.workers = liveness.workers
+        self.take_over = liveness.take_over
+        self.stopped_holders = liveness.stopped_holders
+        self.held = liveness.held
+        self.create_job = jobs.create_job
+        self.get_job = jobs.get_job
+        self.list_jobs = jobs.list_jobs
+        self.cancel_job = jobs.cancel_job
+        self.retry_failed = retrying.retry_failed
+        self.pause = queues.pause
+        self.resume = queues.resume
+        self.queues = queues.queues
+        self.save_checkpoint = checkpoints.save_checkpoint
+        self.checkpoints = checkpoints.checkpoints
         self.get = inspection.get
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts

@@ -10,7 +10,8 @@ UNION ALL
 SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
-       progress, result, result_ref, result_expires_at, error_class, error_message
+       progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
+       error_class, error_message
 FROM headrace.history WHERE id = ANY ($1::bigint[]);
 
 -- name: list_live
@@ -34,7 +35,8 @@ ORDER BY t.created_at DESC, t.id DESC LIMIT $8::integer;
 SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
-       progress, result, result_ref, result_expires_at, error_class, error_message
+       progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
+       error_class, error_message
 FROM headrace.history h
 WHERE (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
   AND (cardinality($2::text[]) = 0 OR h.queue = ANY ($2))

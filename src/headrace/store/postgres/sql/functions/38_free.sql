@@ -14,10 +14,10 @@ BEGIN
     INTO keyed_ids, gated_ids, texts
     FROM headrace.history h WHERE h.id = ANY (ids);
     IF keyed_ids IS NOT NULL THEN
-        -- A key with an expiry (idem) lives on; one with a ttl but no expiry yet gets it now.
+        -- Free at once, or when its time to live is over (an idem key has its expiry from the enqueue). The row stays
+        -- until another task takes the key, so that a manual retry knows which keys to take again.
         PERFORM FROM headrace.keys k WHERE k.task = ANY (keyed_ids) ORDER BY k.scope, k.key FOR UPDATE;
-        DELETE FROM headrace.keys k WHERE k.task = ANY (keyed_ids) AND k.ttl IS NULL;
-        UPDATE headrace.keys k SET expires_at = clock_timestamp() + make_interval(secs => k.ttl)
+        UPDATE headrace.keys k SET expires_at = clock_timestamp() + make_interval(secs => coalesce(k.ttl, 0))
         WHERE k.task = ANY (keyed_ids) AND k.expires_at IS NULL;
     END IF;
     IF gated_ids IS NOT NULL THEN

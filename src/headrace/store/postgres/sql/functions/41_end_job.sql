@@ -7,10 +7,10 @@ SET enable_seqscan = off
 AS $function$
 DECLARE
     job record;
-    hook text;
+    hook jsonb;
     told integer;
     task_reason CONSTANT text := CASE
-        WHEN new_reason = 'timeout' THEN 'job_timeout' WHEN new_state = 'failed' THEN 'job_failed' ELSE 'job_cancelled' END;
+        WHEN new_reason = 'job_timeout' THEN 'job_timeout' WHEN new_state = 'failed' THEN 'job_failed' ELSE 'job_cancelled' END;
     gone bigint[] := '{}';
 BEGIN
     SELECT * INTO job FROM headrace.jobs j WHERE j.id = the_job AND j.state IN ('pending', 'running') FOR UPDATE;
@@ -32,9 +32,18 @@ BEGIN
     UPDATE headrace.jobs j
     SET state = new_state, reason = new_reason, completed_at = clock_timestamp(), hooked_run = j.run_no
     WHERE j.id = the_job;
-    hook := CASE WHEN new_state = 'completed' THEN job.on_success ELSE job.on_failure END;
+    hook := CASE WHEN new_state = 'completed' THEN job.on_success ELSE job.on_failure END::jsonb;
     IF hook IS NOT NULL AND job.hooked_run < job.run_no THEN
-        PERFORM headrace.enqueue_v1(hook);
+        PERFORM headrace.enqueue_v1(jsonb_build_object(
+            'own', true, 'notify', jsonb_build_array(hook ->> 'queue'), 'keyed', jsonb_array_length(hook -> 'keys') > 0,
+            -- The stored form is that of store.hooks; gates go into the row as core.limits writes them.
+            'tasks', jsonb_build_array(hook || jsonb_build_object(
+                'job', NULL, 'keyed', jsonb_array_length(hook -> 'keys') > 0,
+                'order_key', (SELECT g -> 'key' FROM jsonb_array_elements(hook -> 'gates') AS g WHERE g ->> 'kind' = 'order'),
+                'gates', (SELECT jsonb_agg(jsonb_build_array(g -> 'kind', g -> 'key', g -> 'n', g -> 'per', g -> 'burst'))::text
+                          FROM jsonb_array_elements(hook -> 'gates') AS g)
+            ))
+        )::text);
     END IF;
     RETURN gone;
 END

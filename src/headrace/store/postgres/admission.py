@@ -1,0 +1,173 @@
+"""Admission: gated claims pass their limits, rates and order keys, or are parked.
+
+All decisions are made under the row locks of the gates involved, so no slot or token is given twice and no parked task
+is forgotten: whoever frees a slot takes the same lock and sees who waits.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headrace.core.limits import Gate, gates_from_json, take
+from headrace.core.task import ClaimedTask, Ref
+from headrace.store.base import Admission
+from headrace.store.postgres.connection import Connection, Database, Rows
+
+
+class Admitting:
+    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+        self._database = database
+        self._queries = queries
+
+    async def admit(self, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
+        ungated = frozenset(Ref(claim.id, claim.claim_no) for claim in claims if not claim.gated)
+        gated = [claim for claim in claims if claim.gated]
+        if not gated:
+            return Admission(admitted=ungated)
+
+        async def write(connection: Connection) -> Admission:
+            return await self._admit(connection, worker, gated)
+
+        answer = await self._database.run(write, repeatable=True)
+        return Admission(admitted=answer.admitted | ungated, parked=answer.parked)
+
+    async def _admit(self, connection: Connection, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
+        rows = await connection.fetch(self._queries["gated_claims"], worker, [claim.id for claim in claims])
+        texts: dict[Ref, str] = {Ref(row["id"], row["claim_no"]): row["gates"] for row in rows}
+        refs = [ref for claim in claims if (ref := Ref(claim.id, claim.claim_no)) in texts]
+        gates = {ref: gates_from_json(texts[ref]) for ref in refs}
+        keys = sorted({gate_key(gate) for ref in refs for gate in gates[ref]})
+        orders = sorted({gate.key for ref in refs for gate in gates[ref] if gate.kind == "order"})
+        await connection.execute(self._queries["make_gates"], keys)
+        room = Room.read(
+            await connection.fetch(self._queries["lock_gates"], keys),
+            await connection.fetch(self._queries["slots"], keys),
+            await connection.fetch(self._queries["heads"], orders) if orders else [],
+        )
+        for ref in refs:
+            room.pass_or_park(ref, gates[ref])
+        await self._write(connection, room, texts)
+        return Admission(admitted=frozenset(room.admitted), parked=frozenset(room.parked))
+
+    async def _write(self, connection: Connection, room: "Room", texts: Mapping[Ref, str]) -> None:
+        if room.taken:
+            keys, slots, refs = zip(*room.taken, strict=True)
+            await connection.execute(
+                self._queries["take_slots"], keys, slots, [ref.id for ref in refs], [ref.claim_no for ref in refs]
+            )
+        if room.spent:
+            await connection.execute(
+                self._queries["write_tokens"],
+                list(room.spent),
+                [room.buckets[key].tokens for key in room.spent],
+                [room.buckets[key].updated_at for key in room.spent],
+            )
+        if room.parked:
+            waits = [room.parked[ref] for ref in room.parked]
+            await connection.execute(
+                self._queries["park"], [ref.id for ref in room.parked], [key for key, _ in waits], [s for _, s in waits]
+            )
+            # A task that was readied for one gate and stopped at another leaves its room to the next one there.
+            several = [texts[ref] for ref in room.parked if len(gates_from_json(texts[ref])) > 1]
+            if several:
+                await connection.execute(self._queries["wake_gates"], several)
+
+
+@dataclass(slots=True)
+class Bucket:
+    tokens: float | None
+    updated_at: float
+    denied: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Room:
+    """What the gates have to give, and to whom it went."""
+
+    now: float
+    buckets: dict[str, Bucket]
+    slots: dict[str, dict[int, Ref]]
+    heads: dict[str, int]
+    admitted: list[Ref] = field(default_factory=list[Ref])
+    taken: list[tuple[str, int, Ref]] = field(default_factory=list[tuple[str, int, Ref]])
+    parked: dict[Ref, tuple[str | None, float]] = field(default_factory=dict[Ref, tuple[str | None, float]])
+    spent: dict[str, None] = field(default_factory=dict[str, None])
+
+    @classmethod
+    def read(cls, gates: Rows, slots: Rows, heads: Rows) -> "Room":
+        room = cls(
+            now=max(row["now"] for row in gates),
+            buckets={row["key"]: Bucket(row["tokens"], row["updated_at"] or 0.0) for row in gates},
+            slots={row["key"]: {} for row in gates},
+            heads={row["key"]: row["task"] for row in heads},
+        )
+        for row in slots:
+            room.slots[row["key"]][row["slot"]] = Ref(row["task"], row["claim_no"])
+        return room
+
+    def pass_or_park(self, ref: Ref, gates: Sequence[Gate]) -> None:
+        wanted: list[tuple[str, int]] = []
+        for gate in gates:
+            if gate.kind == "rate":
+                continue
+            key = gate_key(gate)
+            slot = self._slot(ref, gate)
+            if slot is None:
+                self.parked[ref] = (key, 0.0)
+                return
+            wanted.append((key, slot))
+        rates = [gate for gate in gates if gate.kind == "rate"]
+        wait = self._spend(rates)
+        if wait > 0:
+            self.parked[ref] = (None, wait)
+            return
+        for key, slot in wanted:
+            if self.slots[key].get(slot) != ref:
+                self.slots[key][slot] = ref
+                self.taken.append((key, slot, ref))
+        self.admitted.append(ref)
+
+    def _slot(self, ref: Ref, gate: Gate) -> int | None:
+        """A free slot, or the one that an earlier try of this very admission took."""
+        taken = self.slots[gate_key(gate)]
+        if gate.kind == "order":
+            if self.heads.get(gate.key) != ref.id:
+                return None
+            return 0 if taken.get(0, ref) == ref else None
+        mine = next((slot for slot, holder in taken.items() if holder == ref), None)
+        if mine is not None:
+            return mine
+        return next((slot for slot in range(gate.n) if slot not in taken), None)
+
+    def _spend(self, rates: Sequence[Gate]) -> float:
+        """Take a token of every rate, or of none; the seconds to wait."""
+        left: dict[str, float] = {}
+        longest = 0.0
+        for gate in rates:
+            key = gate_key(gate)
+            bucket = self.buckets[key]
+            full = bucket.tokens is None
+            granted, tokens, wait = take(
+                float(gate.capacity) if bucket.tokens is None else bucket.tokens,
+                self.now if full else bucket.updated_at,
+                now=self.now,
+                rate_per_second=gate.rate_per_second,
+                burst=gate.capacity,
+                wanted=1,
+            )
+            if granted:
+                left[key] = tokens
+            else:
+                # Those turned away in one go come back one after the other, not all for the same token.
+                longest = max(longest, wait + bucket.denied / gate.rate_per_second, 1e-6)
+                bucket.denied += 1
+        if longest == 0.0:
+            for key, tokens in left.items():
+                bucket = self.buckets[key]
+                bucket.tokens, bucket.updated_at = tokens, max(self.now, bucket.updated_at)
+                self.spent[key] = None
+        return longest
+
+
+def gate_key(gate: Gate) -> str:
+    """A gate's row: a limit and a rate of the same name are two."""
+    return f"{gate.kind}:{gate.key}"

@@ -1,0 +1,28 @@
+"""Manual retry: a new run of what ended."""
+
+from collections.abc import Mapping, Sequence
+
+from headrace.core.errors import NotFound, WrongState
+from headrace.store.postgres.connection import Connection, Database, column
+
+
+class Retrying:
+    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+        self._database = database
+        self._queries = queries
+
+    async def retry(self, ids: Sequence[int]) -> list[int]:
+        [row] = await self._database.fetch(self._queries["reopen"], list(set(ids)))
+        return row[0]
+
+    async def retry_failed(self, job: int) -> list[int]:
+        async def write(connection: Connection) -> list[int]:
+            state = await connection.fetchval(self._queries["lock_job"], job)
+            if state is None:
+                raise NotFound(f"no job {job}; nothing was retried")
+            if state not in ("failed", "cancelled"):
+                raise WrongState(f"job {job} is {state}: only a failed or cancelled job has failed tasks to retry")
+            ids = column(await connection.fetch(self._queries["failed_of_job"], job, state == "cancelled"))
+            return await connection.fetchval(self._queries["reopen"], ids)
+
+        return await self._database.run(write)

@@ -1,0 +1,19 @@
+-- Ends a job from outside (cancelled, or past its deadline) with everything in it; false when it was over already.
+CREATE OR REPLACE FUNCTION headrace.close_job_v1(the_job bigint, new_state text, new_reason text)
+RETURNS boolean
+LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+BEGIN
+    -- Tasks, then counters, then the job: the order in which finishers lock.
+    PERFORM FROM headrace.tasks t WHERE t.job = the_job ORDER BY t.id FOR UPDATE;
+    PERFORM FROM headrace.job_counts c WHERE c.job = the_job FOR UPDATE;
+    PERFORM FROM headrace.jobs j WHERE j.id = the_job AND j.state IN ('pending', 'running');
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM headrace.fold_additions_v1(the_job);
+    PERFORM headrace.free_v1(headrace.end_job_v1(the_job, new_state, new_reason));
+    RETURN true;
+END
+$function$;

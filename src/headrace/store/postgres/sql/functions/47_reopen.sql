@@ -1,0 +1,60 @@
+-- Opens a new run of ended tasks; returns those it changed. Two at once: the second finds the row gone from history.
+-- A task whose unique key another task has taken stays where it is.
+CREATE OR REPLACE FUNCTION headrace.reopen_v1(ids bigint[])
+RETURNS bigint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off
+AS $function$
+DECLARE
+    instant CONSTANT timestamptz := clock_timestamp();
+    chosen bigint[];
+    taken bigint[];
+    opened bigint[];
+    counted record;
+BEGIN
+    chosen := ARRAY(
+        SELECT h.id FROM headrace.history h
+        WHERE h.id = ANY (ids) AND h.state IN ('failed', 'cancelled', 'completed') ORDER BY h.id FOR UPDATE);
+    PERFORM FROM headrace.job_counts c
+    WHERE c.job IN (SELECT h.job FROM headrace.history h WHERE h.id = ANY (chosen)) ORDER BY c.job FOR UPDATE;
+    WITH mine AS (
+        UPDATE headrace.keys k SET expires_at = NULL
+        WHERE k.task = ANY (chosen) AND (k.scope = 'unique' OR k.ttl IS NULL) RETURNING k.task
+    )
+    SELECT array_agg(DISTINCT mine.task) INTO taken FROM mine;
+    FOR counted IN
+        SELECT h.job, count(*) FILTER (WHERE h.state = 'completed') AS completed,
+               count(*) FILTER (WHERE h.state = 'failed') AS failed, count(*) FILTER (WHERE h.state = 'cancelled') AS cancelled
+        FROM headrace.history h
+        WHERE h.id = ANY (chosen) AND h.job IS NOT NULL AND (NOT h.keyed OR h.id = ANY (taken)) GROUP BY h.job ORDER BY h.job
+    LOOP
+        UPDATE headrace.job_counts c
+        SET completed = c.completed - counted.completed, failed = c.failed - counted.failed,
+            cancelled = c.cancelled - counted.cancelled, seq = c.seq + 1
+        WHERE c.job = counted.job;
+        UPDATE headrace.jobs j
+        SET state = CASE WHEN j.started_at IS NULL THEN 'pending' ELSE 'running' END, reason = NULL, run_no = j.run_no + 1,
+            completed_at = NULL, deadline_at = instant + make_interval(secs => j.timeout)
+        WHERE j.id = counted.job AND j.state NOT IN ('pending', 'running');
+    END LOOP;
+    WITH gone AS (
+        DELETE FROM headrace.history h WHERE h.id = ANY (chosen) AND (NOT h.keyed OR h.id = ANY (taken)) RETURNING h.*
+    ), born AS (
+        INSERT INTO headrace.tasks AS t (
+            id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job,
+            critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
+            eligible_at, order_at, expires_at, ready_at
+        )
+        SELECT g.id, g.name, g.kind, g.queue, g.pool, 1, g.priority, 'pending', g.claim_no, 0, 0, g.run_no + 1,
+               g.max_attempts, g.job, g.critical, g.arguments, g.codec, g.version, g.options, g.gates, g.order_key, g.keyed,
+               g.max_age, g.created_at, instant, instant, CASE WHEN g.job IS NULL THEN instant ELSE g.order_at END,
+               instant + make_interval(secs => g.max_age), instant
+        FROM gone g
+        RETURNING t.id, t.queue
+    ), told AS (
+        SELECT count(pg_notify('headrace', q.queue)) AS n FROM (SELECT DISTINCT queue FROM born) AS q
+    )
+    SELECT array_agg(b.id ORDER BY b.id) INTO opened FROM born b, told;
+    RETURN coalesce(opened, '{}');
+END
+$function$;

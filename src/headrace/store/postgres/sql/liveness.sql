@@ -1,0 +1,46 @@
+-- name: register
+-- A worker's row; its id is one incarnation, so a repeat is the same one.
+INSERT INTO headrace.workers (id, kind, hostname, pid, state, beat, lease, queues, version, started_at, last_heartbeat)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp())
+ON CONFLICT (id) DO NOTHING;
+
+-- name: heartbeat
+-- Raises the beat of workers that are not stopped; which they were.
+UPDATE headrace.workers w
+SET beat = w.beat + 1, last_heartbeat = clock_timestamp(), state = coalesce(s.state, w.state)
+FROM unnest($1::text[], $2::text[]) AS s(id, state)
+WHERE w.id = s.id AND w.state <> 'stopped'
+RETURNING w.id;
+
+-- name: stop_worker
+-- The worker says goodbye; the row stays.
+UPDATE headrace.workers SET state = 'stopped', stopped_at = clock_timestamp() WHERE id = $1 AND state <> 'stopped';
+
+-- name: take_over
+-- Stops a worker whose beat is still the one observed; only one caller changes the row.
+UPDATE headrace.workers SET state = 'stopped', stopped_at = clock_timestamp()
+WHERE id = $1 AND beat = $2 AND state <> 'stopped'
+RETURNING id;
+
+-- name: workers
+-- Workers, newest first.
+SELECT id, kind, hostname, pid, state, beat, lease, queues, version, started_at, last_heartbeat, stopped_at,
+       tasks_completed, tasks_failed
+FROM headrace.workers WHERE cardinality($1::text[]) = 0 OR state = ANY ($1) ORDER BY started_at DESC, id;
+
+-- name: stopped_holders
+-- Workers that hold tasks and are stopped or unknown.
+SELECT held.worker
+FROM (SELECT DISTINCT t.worker FROM headrace.tasks t WHERE t.worker IS NOT NULL) AS held
+LEFT JOIN headrace.workers w ON w.id = held.worker
+WHERE w.id IS NULL OR w.state = 'stopped'
+ORDER BY held.worker LIMIT $1;
+
+-- name: held
+-- What a worker holds, in the shape of a claim.
+SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version, t.options,
+       t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL AS gated,
+       coalesce(t.expires_at <= clock_timestamp(), false) AS expired, t.state, t.order_at,
+       greatest(extract(epoch FROM t.claimed_at - t.eligible_at), 0)::double precision AS waited
+FROM headrace.tasks t WHERE t.worker = $1
+ORDER BY t.id LIMIT $2;

@@ -1,0 +1,148 @@
+-- name: overdue_tasks
+-- Pending tasks whose age is over.
+SELECT t.id FROM headrace.tasks t
+WHERE t.expires_at <= (SELECT clock_timestamp()) AND t.state = 'pending'
+ORDER BY t.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: end_tasks
+-- Moves tasks to history without a report.
+SELECT headrace.end_tasks_v1($1, $2, $3, $4, $5);
+
+-- name: ended
+-- Counters, keys and slots of tasks that have ended.
+SELECT headrace.ended_v1($1);
+
+-- name: overdue_jobs
+-- Open jobs past their deadline.
+SELECT j.id FROM headrace.jobs j
+WHERE j.deadline_at <= (SELECT clock_timestamp()) AND j.state IN ('pending', 'running')
+ORDER BY j.deadline_at LIMIT $1;
+
+-- name: late_additions
+-- Ended jobs to which a user's transaction added tasks.
+SELECT DISTINCT a.job FROM headrace.job_additions a JOIN headrace.jobs j ON j.id = a.job
+WHERE j.state NOT IN ('pending', 'running') LIMIT $1;
+
+-- name: drop_late_additions
+-- Cancels what came too late for its job.
+SELECT headrace.drop_late_additions_v1($1);
+
+-- name: unanswered
+-- Cancellations that their workers did not answer in time.
+SELECT t.id FROM headrace.tasks t
+WHERE t.worker IS NOT NULL AND t.state = 'cancelling'
+  AND t.cancelling_at <= clock_timestamp() - make_interval(secs => $1::double precision)
+ORDER BY t.id LIMIT $2 FOR UPDATE SKIP LOCKED;
+
+-- name: waited_for
+-- The gates for which tasks are parked, each with the gates of its first waiter: one index probe a key.
+WITH RECURSIVE places AS (
+    (SELECT t.waiting_on AS key FROM headrace.tasks t WHERE t.waiting_on IS NOT NULL ORDER BY t.waiting_on LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.waiting_on FROM headrace.tasks t WHERE t.waiting_on > p.key ORDER BY t.waiting_on LIMIT 1)
+    FROM places p WHERE p.key IS NOT NULL
+)
+SELECT p.key, (SELECT t.gates FROM headrace.tasks t WHERE t.waiting_on = p.key ORDER BY t.order_at, t.id LIMIT 1) AS gates
+FROM places p WHERE p.key IS NOT NULL LIMIT $1;
+
+-- name: drop_stale_slots
+-- Slots of these gates whose claim is over; nobody should have left one.
+DELETE FROM headrace.slots s
+WHERE s.key = ANY ($1::text[]) AND NOT EXISTS (
+    SELECT FROM headrace.tasks t WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker IS NOT NULL
+);
+
+-- name: wake_gates
+-- Readies whoever waits for these gates, as far as there is room.
+SELECT headrace.wake_gates_v1($1);
+
+-- name: prune_tasks
+-- Removes old history with everything that belongs to it.
+WITH old AS MATERIALIZED (
+    SELECT h.id FROM headrace.history h
+    WHERE h.finished_at < (SELECT clock_timestamp() - make_interval(secs => $1::double precision))
+    ORDER BY h.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), attempts AS (
+    DELETE FROM headrace.attempts a USING old WHERE a.task = old.id
+), logs AS (
+    DELETE FROM headrace.logs l USING old WHERE l.task = old.id
+), steps AS (
+    DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
+), gone AS (
+    DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id
+)
+SELECT count(*) FROM gone;
+
+-- name: prune_results
+-- Drops results whose time to live is over; that there was one stays known.
+WITH old AS (
+    SELECT h.id FROM headrace.history h WHERE h.result_expires_at <= (SELECT clock_timestamp())
+    ORDER BY h.result_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE headrace.history h SET result = NULL, result_ref = NULL, result_expires_at = NULL, result_expired = true
+FROM old WHERE h.id = old.id RETURNING h.id;
+
+-- name: prune_keys
+-- Removes keys past their expiry. A unique key stays with its ended task, which may be retried and wants it back.
+WITH old AS (
+    SELECT k.scope, k.key FROM headrace.keys k
+    WHERE k.expires_at <= (SELECT clock_timestamp())
+      AND (k.scope = 'idem' OR NOT EXISTS (SELECT FROM headrace.history h WHERE h.id = k.task))
+    ORDER BY k.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM headrace.keys k USING old WHERE k.scope = old.scope AND k.key = old.key RETURNING k.task;
+
+-- name: prune_workers
+-- Removes workers that stopped long ago and hold nothing.
+DELETE FROM headrace.workers w
+WHERE w.id IN (
+    SELECT x.id FROM headrace.workers x
+    WHERE x.state = 'stopped' AND x.stopped_at < clock_timestamp() - make_interval(secs => $1::double precision) LIMIT $2
+) AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.worker = w.id)
+RETURNING w.id;
+
+-- name: prune_jobs
+-- Removes jobs that ended long ago and whose tasks are gone.
+WITH old AS MATERIALIZED (
+    SELECT j.id FROM headrace.jobs j
+    WHERE j.state NOT IN ('pending', 'running')
+      AND j.completed_at < clock_timestamp() - make_interval(secs => $1::double precision)
+      AND NOT EXISTS (SELECT FROM headrace.history h WHERE h.job = j.id)
+      AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
+      AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
+    LIMIT $2
+), counts AS (
+    DELETE FROM headrace.job_counts c USING old WHERE c.job = old.id
+)
+DELETE FROM headrace.jobs j USING old WHERE j.id = old.id RETURNING j.id;
+
+-- name: prune_outcomes
+-- Removes counts of minutes long past.
+DELETE FROM headrace.outcomes WHERE minute < clock_timestamp() - make_interval(secs => $1::double precision);
+
+-- name: retry_depth
+-- Ready tasks of a queue in the retry lane, up to a cap; one range of the ready index per pool.
+SELECT coalesce(sum(n), 0)::integer
+FROM unnest(ARRAY['coroutine', 'child', 'thread', 'command', 'runner']) AS p(pool)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM (
+        SELECT FROM headrace.tasks t
+        WHERE t.queue = $1 AND t.pool = p.pool AND t.lane = 1 AND t.state = 'pending' AND t.ready_at IS NOT NULL
+        LIMIT $2::integer
+    ) AS some
+) AS counted;
+
+-- name: count_outcomes
+-- Adds to this minute's counts.
+INSERT INTO headrace.outcomes AS o (worker, queue, name, minute, outcome, n)
+SELECT s.worker, s.queue, s.name, date_trunc('minute', clock_timestamp()), s.outcome, s.n
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS s(worker, queue, name, outcome, n)
+ON CONFLICT (worker, queue, name, minute, outcome) DO UPDATE SET n = o.n + excluded.n;
+
+-- name: lead
+-- Takes or renews a leadership; no row while another holds it.
+INSERT INTO headrace.leaders AS l (role, worker, expires_at)
+VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3::double precision))
+ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded.expires_at
+WHERE l.worker = excluded.worker OR l.expires_at <= clock_timestamp()
+RETURNING l.worker;

@@ -1,0 +1,96 @@
+"""What services do on the side: bounded, and safe in many processes at once."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from headrace.core.states import Reason
+from headrace.store.base import Pruned
+from headrace.store.postgres.connection import Connection, Database, column
+
+_EXPIRED = "its max age passed before it could start"
+
+
+class Upkeep:
+    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+        self._database = database
+        self._queries = queries
+
+    async def expire(self, *, limit: int = 500) -> int:
+        async def fail_tasks(connection: Connection) -> int:
+            ids = column(await connection.fetch(self._queries["overdue_tasks"], limit))
+            return await self._end(connection, ids, "failed", Reason.EXPIRED, "headrace.Expired", _EXPIRED)
+
+        ended = await self._database.run(fail_tasks)
+        # Each job in a transaction of its own: its tasks may be many.
+        for job in column(await self._database.fetch(self._queries["overdue_jobs"], limit, repeatable=True)):
+            [row] = await self._database.fetch(self._queries["close_job"], job, "failed", Reason.JOB_TIMEOUT.value)
+            ended += bool(row[0])
+        for job in column(await self._database.fetch(self._queries["late_additions"], limit, repeatable=True)):
+            [row] = await self._database.fetch(self._queries["drop_late_additions"], job)
+            ended += row[0]
+        return ended
+
+    async def end_cancelling(self, *, grace: float, limit: int = 500) -> int:
+        async def end(connection: Connection) -> int:
+            ids = column(await connection.fetch(self._queries["unanswered"], grace, limit))
+            return await self._end(connection, ids, "cancelled", Reason.USER)
+
+        return await self._database.run(end)
+
+    async def _end(
+        self,
+        connection: Connection,
+        ids: list[int],
+        state: str,
+        reason: str,
+        error_class: str | None = None,
+        error_message: str | None = None,
+    ) -> int:
+        if not ids:
+            return 0
+        ended: list[int] = await connection.fetchval(
+            self._queries["end_tasks"], ids, state, reason, error_class, error_message
+        )
+        await connection.execute(self._queries["ended"], ended)
+        return len(ended)
+
+    async def unpark(self, *, limit: int = 500) -> int:
+        async def wake(connection: Connection) -> int:
+            rows = await connection.fetch(self._queries["waited_for"], limit)
+            if not rows:
+                return 0
+            keys = [row["key"] for row in rows]
+            await connection.execute(self._queries["lock_gates"], keys)
+            await connection.execute(self._queries["drop_stale_slots"], keys)
+            texts = [row["gates"] for row in rows if row["gates"] is not None]
+            return await connection.fetchval(self._queries["wake_gates"], texts)
+
+        return await self._database.run(wake)
+
+    async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
+        """Kind by kind, each in a transaction of its own."""
+        [tasks] = await self._database.fetch(self._queries["prune_tasks"], keep, limit, repeatable=True)
+        results = await self._database.fetch(self._queries["prune_results"], limit, repeatable=True)
+        keys = await self._database.fetch(self._queries["prune_keys"], limit, repeatable=True)
+        workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
+        jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
+        await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
+        return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
+
+    async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
+        [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)
+        return min(cap, row[0])
+
+    async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
+        sums: Counter[tuple[str, str, str, str]] = Counter()
+        for worker, queue, name, outcome, n in counts:
+            sums[worker, queue, name, outcome] += n
+        if not sums:
+            return
+        workers, queues, names, outcomes = zip(*sorted(sums), strict=True)
+        await self._database.fetch(
+            self._queries["count_outcomes"], workers, queues, names, outcomes, [sums[place] for place in sorted(sums)]
+        )
+
+    async def lead(self, role: str, worker: str, *, lease: float) -> bool:
+        return bool(await self._database.fetch(self._queries["lead"], role, worker, lease, repeatable=True))

@@ -11,6 +11,7 @@ cancellation by which a timer wakes the coroutine into SoftTimeLimitExceeded, an
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
@@ -189,10 +190,8 @@ class Attempt(Coroutine[Any, Any, None]):
         if self.outcome is not None:
             return
         self.context.control.open = False
-        try:
+        with contextlib.suppress(BaseException):  # it ignored GeneratorExit, or raised while closing
             self._user.close()
-        except BaseException:  # noqa: S110 - it ignored GeneratorExit or raised while closing: nobody listens any more
-            pass
         reason = self.context.control.stop_reason
         self.finish(
             Cancelled(reason=reason, message="it did not stop when told to and was closed")

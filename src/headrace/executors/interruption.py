@@ -8,7 +8,7 @@ it until the guilty attempt has been interrupted.
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -34,7 +34,7 @@ _shield = _Shield()
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Generator[None]:
     """On the main thread: what a signal would raise in here is raised at the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from headrace.core.classification import class_path
 from headrace.core.errors import (
@@ -135,10 +135,16 @@ def outcome_of_exception(error: BaseException, policy: Retry, *, stop_reason: st
     if isinstance(error, BreakerOpen):
         return Released(delay=_breaker_delay(error), attempt=AttemptState.RELEASED)
     signature = signature_of(error, policy)
-    if signature.kind == "error" and isinstance(error, BaseExceptionGroup) and error.subgroup(SoftTimeLimitExceeded):
-        # A task group wraps what was raised inside it; it is still the soft limit.
+    if signature.kind == "error" and _holds_soft_limit(error):
         signature = ErrorSignature(kind="soft_timeout", mro=signature.mro, verdict=signature.verdict)
     return Failed(error=error_info(error), signature=signature)
+
+
+def _holds_soft_limit(error: BaseException) -> bool:
+    """A task group wraps what was raised inside it; it is still the soft limit."""
+    if not isinstance(error, BaseExceptionGroup):
+        return isinstance(error, SoftTimeLimitExceeded)
+    return any(_holds_soft_limit(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
 
 
 class Stopped(BaseException):

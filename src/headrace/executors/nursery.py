@@ -185,10 +185,8 @@ class Nursery:
         child = ChildProcess(slot=config.slot, tokens_read=tokens_read, tokens_write=tokens_write)
         with theirs:
             self._forking.append(child)
-            try:
+            with contextlib.suppress(OSError):  # the forkserver is gone; `_ended` hears it too and cleans up
                 socket.send_fds(self._control, [encode({"config": config})], [theirs.fileno(), tokens_read])
-            except OSError:  # the forkserver is gone; `_ended` hears it too and cleans up
-                pass
         child.wire = LoopWire(
             ours,
             asyncio.get_running_loop(),

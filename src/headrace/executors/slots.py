@@ -70,9 +70,8 @@ class SlotTable:
             memory = mmap.mmap(descriptor, 0)
         finally:
             os.close(descriptor)
-        if capacity is None:
-            capacity, _ = _HEADER.unpack_from(memory, 0)
-        return cls(path, memory, capacity)
+        size: int = _HEADER.unpack_from(memory, 0)[0] if capacity is None else capacity
+        return cls(path, memory, size)
 
     def close(self) -> None:
         self._memory.close()
@@ -120,7 +119,7 @@ class SlotTable:
         self._memory[self._offset(index) + _VERDICT] = verdict
 
     def mark_interrupted(self, index: int) -> None:
-        """Written by the process of the attempt once SoftTimeLimitExceeded has been raised: watchers stop signalling."""
+        """Written by the attempt's own process once SoftTimeLimitExceeded is raised: watchers stop signalling."""
         self._memory[self._offset(index) + _INTERRUPTED] = 1
 
     def read(self, index: int) -> Occupied | None:

@@ -39,7 +39,7 @@ class Watchdog:
     """`run_once` as often as limits should be precise; the supervisor does it each 50 to 100 ms.
 
     The soft signal is repeated until the attempt has been interrupted: one that arrives while a neighbour on the same
-    loop runs does nothing. `worker_kills` False leaves attempts alone that only the death of a worker process could end.
+    loop runs does nothing. `worker_kills` False leaves alone what only the death of a worker process could end.
     """
 
     def __init__(self, table: SlotTable, *, worker_kills: bool = True, loop_grace: float = LOOP_GRACE) -> None:

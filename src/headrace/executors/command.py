@@ -1,0 +1,327 @@
+"""Commands: an argv without a shell, in a session and process group of its own.
+
+Arguments (canonical JSON): {"argv": [...], "env": {...}, "cwd": "...", "stdin": "..."}; only argv is needed, and env
+is added to the worker's. The soft limit and `stop` send TERM to the group, the hard limit and the end of the grace send
+KILL. Whatever the command left running in its group ends with it. The group's number stands in the slot while it runs,
+so that a supervisor can end it when the worker process dies (`watchdog.end_groups`).
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from headrace.core import payload
+from headrace.core.errors import ArgumentError
+from headrace.core.outcome import Cancelled, Completed, Failed, Outcome, Released
+from headrace.core.retry import ErrorSignature
+from headrace.core.task import ErrorInfo, Ref
+from headrace.executors.base import Capabilities, Launch, Ran
+from headrace.executors.invocation import Host, failure, permanent, timed_out, visible
+from headrace.executors.slots import GROUP, SlotRange
+
+KEPT_BYTES = 64 * 1024
+_STDERR_SHOWN = 500
+_AFTER_EXIT = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    cwd: str | None = None
+    stdin: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Command":
+        """Raises ArgumentError that says which part is wrong."""
+        data = payload.loads(text)
+        if not isinstance(data, dict):
+            raise ArgumentError(f"a command is an object with argv, not {type(data).__name__}")
+        found = cast("dict[str, Any]", data)
+        unknown = sorted(found.keys() - {"argv", "env", "cwd", "stdin"})
+        if unknown:
+            raise ArgumentError(f"a command has argv, env, cwd and stdin, not {', '.join(unknown)}")
+        argv: Any = found.get("argv")
+        env: Any = found.get("env", {})
+        if not isinstance(argv, list) or not argv or not all(_is_text(part) for part in cast("list[Any]", argv)):
+            raise ArgumentError(f"argv must be a list of texts without NUL, the program first, not {argv!r}")
+        if not isinstance(env, dict):
+            raise ArgumentError(f"env must be an object of texts, not {env!r}")
+        for name, value in cast("dict[str, Any]", env).items():
+            if not name or "=" in name or not _is_text(name) or not _is_text(value):
+                raise ArgumentError(f"env: {name!r} = {value!r} cannot be set; names have no '=', both are texts")
+        for key in ("cwd", "stdin"):
+            if found.get(key) is not None and not isinstance(found[key], str):
+                raise ArgumentError(f"{key} must be a text, not {found[key]!r}")
+        return cls(
+            argv=tuple(cast("list[str]", argv)),
+            env=cast("dict[str, str]", env),
+            cwd=found.get("cwd"),
+            stdin=found.get("stdin"),
+        )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+class Tail:
+    """The last bytes of a stream, and how many there were."""
+
+    def __init__(self, kept: int = KEPT_BYTES) -> None:
+        self._kept = kept
+        self._data = bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        self._data += data
+        if len(self._data) > 2 * self._kept:
+            del self._data[: -self._kept]
+
+    @property
+    def text(self) -> str:
+        return visible(self._data[-self._kept :].decode("utf-8", "backslashreplace"))
+
+
+class Running:
+    """One command."""
+
+    def __init__(self, launch: Launch, process: Process, loop: asyncio.AbstractEventLoop) -> None:
+        self.launch = launch
+        self.process = process
+        self.loop = loop
+        self.stdout, self.stderr = Tail(), Tail()
+        self.stop_reason: str | None = None
+        self.soft_passed = False
+        self.timed_out = False
+        self.killed = False
+        self.timers: list[asyncio.TimerHandle] = []
+
+    def signal_group(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+    def soft(self) -> None:
+        self.soft_passed = True
+        self.signal_group(signal.SIGTERM)
+
+    def hard(self) -> None:
+        self.timed_out = True
+        self.kill()
+
+    def kill(self) -> None:
+        self.killed = True
+        self.signal_group(signal.SIGKILL)
+
+    def stop(self, reason: str, grace: float) -> None:
+        if self.stop_reason is None:
+            self.stop_reason = reason
+            self.signal_group(signal.SIGTERM)
+            self.timers.append(self.loop.call_later(grace, self.kill))
+
+    async def wait(self, stdin: str | None) -> int:
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        readers = [
+            self.loop.create_task(_read(self.process.stdout, self.stdout)),
+            self.loop.create_task(_read(self.process.stderr, self.stderr)),
+        ]
+        writer = self.loop.create_task(_write(self.process, stdin)) if stdin is not None else None
+        try:
+            code = await self.process.wait()
+            # What it left behind in its group would hold the pipes open and outlive the attempt.
+            self.signal_group(signal.SIGKILL)
+            await asyncio.wait(readers, timeout=_AFTER_EXIT)
+        finally:
+            for timer in self.timers:
+                timer.cancel()
+            for task in (*readers, *((writer,) if writer else ())):
+                task.cancel()
+        return code
+
+    def outcome(self, code: int) -> Outcome:
+        if self.timed_out:
+            return timed_out(self.launch.limits.hard)
+        if code == 0:
+            return Completed(
+                result=payload.dumps(
+                    {
+                        "exit_code": 0,
+                        "stdout": self.stdout.text,
+                        "stderr": self.stderr.text,
+                        "stdout_bytes": self.stdout.total,
+                        "stderr_bytes": self.stderr.total,
+                    }
+                )
+            )
+        if self.stop_reason is not None:
+            return Cancelled(reason=self.stop_reason)
+        return self._failed(code)
+
+    def _failed(self, code: int) -> Failed:
+        if code > 0:
+            how = f"exited with code {code}"
+        else:
+            how = f"was ended by {_signal_name(-code)}"
+        if self.soft_passed:
+            how += f" after its soft limit of {self.launch.limits.soft:g} s"
+        said = self.stderr.text[-_STDERR_SHOWN:].strip()
+        kind = "soft_timeout" if self.soft_passed else "killed" if code == -signal.SIGKILL else "error"
+        return Failed(
+            error=ErrorInfo(
+                error_class="headrace.CommandFailed",
+                message=f"{self.launch.claim.name} {how}" + (f": {said}" if said else ""),
+                exit_code=code,
+            ),
+            signature=failure(kind=kind),
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+async def _read(stream: asyncio.StreamReader, tail: Tail) -> None:
+    while data := await stream.read(KEPT_BYTES):
+        tail.add(data)
+
+
+async def _write(process: Process, text: str) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(text.encode("utf-8", "surrogateescape"))
+        await process.stdin.drain()
+        process.stdin.close()
+
+
+class CommandExecutor:
+    """Up to `concurrency` commands at once."""
+
+    name = "command"
+    capabilities = Capabilities(kill=True)
+
+    def __init__(self, *, concurrency: int, slots: SlotRange, host: Host) -> None:
+        self._concurrency = concurrency
+        self._slots = slots
+        self._host = host
+        self._running: dict[Ref, Running | None] = {}  # None while it is being started
+        self._stopped_early: dict[Ref, str] = {}
+        self._ended = asyncio.Event()
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        for ref in list(self._running):
+            await self.stop(ref, grace=0.0, reason="stopped")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(2 * _AFTER_EXIT):
+                while self._running:
+                    self._ended.clear()
+                    await self._ended.wait()
+
+    def free(self) -> int:
+        return min(self._concurrency - len(self._running), self._slots.free())
+
+    async def run(self, launch: Launch) -> Ran:
+        try:
+            command = Command.parse(launch.claim.arguments)
+        except Exception as error:
+            return Ran(outcome=permanent(error, launch.policy))
+        index = self._slots.take()
+        if index is None:
+            return Ran(outcome=Released())
+        ref = launch.ref
+        self._running[ref] = None
+        try:
+            return await self._run(launch, command, index)
+        finally:
+            self._slots.table.leave(index)
+            self._slots.give(index)
+            del self._running[ref]
+            self._ended.set()
+            self._stopped_early.pop(ref, None)
+
+    async def _run(self, launch: Launch, command: Command, index: int) -> Ran:
+        entered = self._occupy(launch, index, pid=None)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command.argv,
+                stdin=DEVNULL if command.stdin is None else PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                cwd=command.cwd,
+                env={**os.environ, **command.env},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Ran(outcome=_not_started(command, error), ran_for=time.monotonic() - entered)
+        entered = self._occupy(launch, index, pid=process.pid)
+        running = Running(launch, process, asyncio.get_running_loop())
+        self._running[launch.ref] = running
+        self._arm(running)
+        if launch.ref in self._stopped_early:
+            running.stop(self._stopped_early[launch.ref], 0.0)
+        try:
+            code = await running.wait(command.stdin)
+        except asyncio.CancelledError:
+            running.kill()
+            raise
+        return Ran(outcome=running.outcome(code), ran_for=time.monotonic() - entered)
+
+    def _occupy(self, launch: Launch, index: int, *, pid: int | None) -> float:
+        """Until its number is known the slot is the worker's own and has no limit."""
+        return self._slots.table.enter(
+            index,
+            worker=self._slots.worker,
+            ref=launch.ref,
+            soft=None,
+            hard=launch.limits.hard if pid is not None else None,
+            pid=pid,
+            kind=GROUP if pid is not None else 0,
+        )
+
+    @staticmethod
+    def _arm(running: Running) -> None:
+        limits = running.launch.limits
+        if limits.soft is not None:
+            running.timers.append(running.loop.call_later(limits.soft, running.soft))
+        if limits.hard is not None:
+            running.timers.append(running.loop.call_later(limits.hard, running.hard))
+
+    async def stop(self, ref: Ref, *, grace: float, reason: str = "user") -> None:
+        if ref not in self._running:
+            return
+        running = self._running[ref]
+        if running is None:
+            self._stopped_early.setdefault(ref, reason)
+        else:
+            running.stop(reason, grace)
+
+
+def _not_started(command: Command, error: OSError | ValueError) -> Failed:
+    """A program that is not there will not be there at the next attempt; a machine out of processes may recover."""
+    program = command.argv[0]
+    match error:
+        case FileNotFoundError() | NotADirectoryError() if command.cwd is not None and not os.path.isdir(command.cwd):
+            message, verdict = f"the working directory {command.cwd!r} does not exist on this worker", "permanent"
+        case FileNotFoundError():
+            message, verdict = f"the program {program!r} is not on this worker (looked along PATH)", "permanent"
+        case PermissionError():
+            message, verdict = f"the program {program!r} may not be executed by this worker: {error}", "permanent"
+        case _:
+            message, verdict = f"the program {program!r} could not be started: {error}", None
+    return Failed(
+        error=ErrorInfo(error_class="headrace.CommandNotStarted", message=visible(message)),
+        signature=ErrorSignature(kind="error", verdict=verdict),
+    )

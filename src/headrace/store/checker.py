@@ -1,0 +1,67 @@
+"""The history checker: reads a ledger in one snapshot and proves its invariants (`store.invariants`).
+
+Behind `headrace db check`, and at the end of every suite.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from headrace.store.base import Violation
+from headrace.store.invariants import RULES, Row, Rows, find_violations
+
+__all__ = ["RULES", "WARNINGS", "check_rows", "check_sqlite", "statements"]
+
+# True for a moment in a healthy ledger: worth a look when they stay.
+WARNINGS = frozenset({"rescue-pending"})
+
+_TASK = (
+    "id", "state", "reason", "claim_no", "attempt", "run_no", "max_attempts", "worker", "job", "critical", "gates",
+    "order_key", "keyed", "created_at", "enqueued_at", "claimed_at", "started_at",
+)  # fmt: skip
+# Only what rules look at: arguments and results may be large.
+_COLUMNS: dict[str, Sequence[str]] = {
+    "tasks": (*_TASK, "ready_at", "waiting_on"),
+    "history": (*_TASK, "finished_at"),
+    "attempts": (
+        "task", "claim_no", "run_no", "attempt", "state", "charged", "claimed_at", "started_at", "finished_at",
+        "late_state", "late_at",
+    ),
+    "keys": ("scope", "key", "task", "expires_at"),
+    "slots": ("key", "slot", "task", "claim_no"),
+    "jobs": (
+        "id", "state", "reason", "run_no", "created_at", "started_at", "completed_at", "on_success", "on_failure",
+        "hooked_run",
+    ),
+    "job_counts": ("job", "total", "completed", "failed", "cancelled"),
+    "job_additions": ("job", "n"),
+    "workers": ("id", "state"),
+}  # fmt: skip
+
+
+def statements(dialect: str, name: str) -> dict[str, str]:
+    """The query of each table; run all of them in one snapshot and give the rows to `check_rows`."""
+    separator = "_" if dialect == "sqlite" else "."
+    return {table: f"SELECT {', '.join(columns)} FROM {name}{separator}{table}" for table, columns in _COLUMNS.items()}
+
+
+def check_rows(tables: Mapping[str, Sequence[Sequence[object]]], *, pruned: bool = False) -> list[Violation]:
+    """`tables` has the rows of every statement, by table. `pruned` says that old history may be gone."""
+    rows: dict[str, list[Row]] = {
+        table: [dict(zip(columns, row, strict=True)) for row in tables[table]] for table, columns in _COLUMNS.items()
+    }
+    return find_violations(Rows(**rows, pruned=pruned))
+
+
+def check_sqlite(connection: sqlite3.Connection, name: str, *, pruned: bool = False) -> list[Violation]:
+    """On a connection whose transaction is the snapshot, or that begins one here."""
+    begun = not connection.in_transaction
+    if begun:
+        connection.execute("BEGIN")
+    try:
+        return check_rows(
+            {table: connection.execute(sql).fetchall() for table, sql in statements("sqlite", name).items()},
+            pruned=pruned,
+        )
+    finally:
+        if begun:
+            connection.execute("ROLLBACK")

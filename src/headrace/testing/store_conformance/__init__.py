@@ -1,0 +1,44 @@
+"""What every store must do, as cases that run on any of them.
+
+A case is a coroutine function over a `Ledger`: an open store on an empty database, and time that can be let pass.
+
+    @pytest.mark.parametrize("case", all_cases(), ids=str)
+    def test_conformance(case):
+        asyncio.run(exercise(case, lambda: MyStore(url)))
+
+`exercise` opens the store, runs the case and then proves the ledger's invariants with `Store.check`.
+"""
+
+from headrace.testing.store_conformance import (
+    admission,
+    cancel,
+    checkpoints,
+    claim,
+    concurrency,
+    enqueue,
+    finish,
+    inspection,
+    jobs,
+    keys,
+    lanes_and_priorities,
+    liveness_and_rescue,
+    logs,
+    queues,
+    refused_reports,
+    retry,
+    start,
+    upkeep,
+)
+from headrace.testing.store_conformance.case import Case, exercise
+from headrace.testing.store_conformance.ledger import Ledger
+
+__all__ = ["Case", "Ledger", "all_cases", "exercise"]
+
+_CONCERNS = (
+    enqueue, keys, claim, lanes_and_priorities, admission, start, finish, refused_reports, cancel, retry, jobs,
+    liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, concurrency,
+)  # fmt: skip
+
+
+def all_cases() -> list[Case]:
+    return [case for concern in _CONCERNS for case in concern.cases]

@@ -1,0 +1,93 @@
+"""Reads: by id, by filter, page by page."""
+
+from datetime import timedelta
+
+from headrace.core.states import TaskState
+from headrace.core.task import TaskFilter, TaskRecord
+from headrace.testing.store_conformance.case import Cases
+from headrace.testing.store_conformance.ledger import Ledger, completed, failed_for_good, ref, task
+
+cases = Cases("inspection")
+
+
+async def _ids(ledger: Ledger, criteria: TaskFilter) -> set[int]:
+    return {record.id for record in await ledger.store.list(criteria)}
+
+
+@cases.add()
+async def by_id_live_and_done_alike(ledger: Ledger) -> None:
+    first, second = await ledger.enqueue(task(), task())
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    found = await ledger.store.get([first, second, 987_654_321, first])
+    assert {task_id: record.state.value for task_id, record in found.items()} == {first: "completed", second: "pending"}
+    assert await ledger.store.get([]) == {}
+    assert await ledger.store.attempts(987_654_321) == []
+
+
+@cases.add()
+async def filters(ledger: Ledger) -> None:
+    mail = await ledger.enqueue(*[task("x.mail", queue="mail") for _ in range(3)])
+    web = await ledger.enqueue(task("x.web", queue="web"), task("x.other", queue="web"))
+    one, two = await ledger.claim("w1", 2, queue="mail")
+    await ledger.finish("w1", completed(one), failed_for_good(two, dead_letter=True))
+    (three,) = await ledger.claim("w2", queue="mail")
+    assert await _ids(ledger, TaskFilter()) == {*mail, *web}
+    assert await _ids(ledger, TaskFilter(queues=("mail",))) == set(mail)
+    assert await _ids(ledger, TaskFilter(names=("x.web",))) == {web[0]}
+    assert await _ids(ledger, TaskFilter(states=(TaskState.COMPLETED,))) == {one.id}
+    assert await _ids(ledger, TaskFilter(states=(TaskState.PENDING, TaskState.FAILED))) == {*web, two.id}
+    assert await _ids(ledger, TaskFilter(dead_letter=True)) == {two.id}
+    assert three.id in await _ids(ledger, TaskFilter(worker="w2"))
+    assert await _ids(ledger, TaskFilter(queues=("web",), states=(TaskState.COMPLETED,))) == set()
+
+
+@cases.add()
+async def paging_sees_every_task_once(ledger: Ledger) -> None:
+    """Live and done mixed, with equal instants: no page repeats a row and none is skipped."""
+    ids = await ledger.enqueue(*[task() for _ in range(25)])
+    await ledger.finish("a", *[completed(claim) for claim in await ledger.claim(n=12)])
+    for states in ((), (TaskState.COMPLETED,), (TaskState.PENDING,)):
+        seen: list[int] = []
+        before = None
+        for _ in range(30):
+            page: list[TaskRecord] = await ledger.store.list(TaskFilter(limit=4, before=before, states=states))
+            if not page:
+                break
+            assert len(page) <= 4
+            seen += [record.id for record in page]
+            last = page[-1]
+            before = (last.finished_at or last.created_at, last.id)
+        assert len(seen) == len(set(seen)), f"{states}: a row came twice"
+        expected = {(): ids, (TaskState.COMPLETED,): ids[:12], (TaskState.PENDING,): ids[12:]}[states]
+        assert set(seen) == set(expected), states
+
+
+@cases.add()
+async def counts_are_exact(ledger: Ledger) -> None:
+    """By state, as the tasks move."""
+    await ledger.enqueue(*[task() for _ in range(6)], task(delay=600))
+    claims = await ledger.claim(n=3)
+    await ledger.store.start("a", [ref(claims[0])])
+    await ledger.store.cancel([claims[1].id])
+    counts = await ledger.store.counts()
+    assert (counts["pending"], counts["claimed"], counts["running"], counts["cancelling"]) == (4, 1, 1, 1)
+
+
+@cases.add()
+async def the_clock_goes_on(ledger: Ledger) -> None:
+    first = await ledger.store.now()
+    await ledger.let_pass(0.02)
+    second = await ledger.store.now()
+    assert second - first >= timedelta(seconds=0.02)
+    assert first.tzinfo is not None
+    assert first.utcoffset() == timedelta(0)
+
+
+@cases.add("A7")
+async def arguments_and_errors_are_typed(ledger: Ledger) -> None:
+    """A7: parameters are JSON text; what is not there is None, not an empty or a word."""
+    task_id = await ledger.enqueue_one(arguments='{"a":[1,null,true]}')
+    record = await ledger.get(task_id)
+    assert record.arguments == '{"a":[1,null,true]}'
+    assert (record.reason, record.worker, record.job, record.result, record.error_class) == (None,) * 5
+    assert (record.progress, record.waiting_on, record.expires_at, record.started_at) == (None,) * 4

@@ -1,0 +1,183 @@
+"""What services do on the side: bounded, repeatable, harmless when many do it."""
+
+from dataclasses import replace
+
+from headrace.core.limits import Gate
+from headrace.core.states import Reason, TaskState
+from headrace.core.task import Key
+from headrace.testing.store_conformance.case import Cases
+from headrace.testing.store_conformance.ledger import Ledger, completed, failed, ref, task
+
+cases = Cases("upkeep")
+
+
+@cases.add()
+async def promote_says_when_the_next_is_due(ledger: Ledger) -> None:
+    assert await ledger.store.promote() is None
+    await ledger.enqueue_one(delay=100.0)
+    wait = await ledger.store.promote()
+    assert wait is not None
+    assert 50 < wait <= 100
+    await ledger.enqueue_one(delay=0.05)
+    await ledger.let_pass(0.1)
+    wait = await ledger.store.promote()
+    assert wait is not None
+    assert 50 < wait <= 100
+    assert len(await ledger.claim()) == 1
+
+
+@cases.add()
+async def promote_is_bounded(ledger: Ledger) -> None:
+    await ledger.enqueue(*[task(delay=0.05) for _ in range(10)])
+    await ledger.let_pass(0.1)
+    assert await ledger.store.promote(limit=4) == 0
+    assert await ledger.store.promote(limit=100) is None
+    assert await ledger.store.promote() is None
+    assert len(await ledger.claim()) == 10
+
+
+@cases.add("F19")
+async def expire_finds_what_nobody_picks(ledger: Ledger) -> None:
+    """F19: found by the sweeper: failed as expired, uncharged, once."""
+    old = await ledger.enqueue_one(max_age=0.05)
+    waiting = await ledger.enqueue_one(max_age=0.05, delay=0.01)
+    young = await ledger.enqueue_one(max_age=600.0)
+    await ledger.let_pass(0.1)
+    assert await ledger.store.expire() == 2
+    assert await ledger.store.expire() == 0
+    for task_id in (old, waiting):
+        ended = await ledger.get(task_id)
+        assert (ended.state, ended.reason, ended.attempt) == (TaskState.FAILED, Reason.EXPIRED, 0)
+        assert ended.finished_at is not None
+    assert [claim.id for claim in await ledger.claim()] == [young]
+
+
+@cases.add()
+async def expire_does_not_touch_what_runs(ledger: Ledger) -> None:
+    task_id = await ledger.enqueue_one(max_age=0.05)
+    claim = await ledger.claim_one()
+    await ledger.let_pass(0.1)
+    assert await ledger.store.expire() == 0
+    await ledger.finish("a", completed(claim))
+    assert await ledger.state(task_id) == "completed"
+
+
+@cases.add()
+async def expire_is_bounded_and_frees_keys(ledger: Ledger) -> None:
+    await ledger.enqueue(*[task(max_age=0.05, keys=(Key(scope="unique", key=str(i)),)) for i in range(5)])
+    await ledger.let_pass(0.1)
+    assert await ledger.store.expire(limit=2) == 2
+    assert await ledger.store.expire(limit=100) == 3
+    (again,) = await ledger.store.enqueue([task(keys=(Key(scope="unique", key="0"),))])
+    assert again.created
+
+
+@cases.add()
+async def expire_finds_a_parked_task(ledger: Ledger) -> None:
+    gate = (Gate(kind="limit", key="k", n=1),)
+    await ledger.enqueue(task(gates=gate), task(gates=gate, max_age=0.05))
+    await ledger.store.admit("a", await ledger.claim())
+    await ledger.let_pass(0.1)
+    assert await ledger.store.expire() == 1
+
+
+@cases.add()
+async def unpark_finds_no_one_where_there_is_no_room(ledger: Ledger) -> None:
+    gate = (Gate(kind="limit", key="k", n=1),)
+    await ledger.enqueue(task(gates=gate), task(gates=gate))
+    claims = await ledger.claim()
+    answer = await ledger.store.admit("a", claims)
+    assert await ledger.store.unpark() == 0
+    assert await ledger.claim() == []
+    (running,) = [claim for claim in claims if ref(claim) in answer.admitted]
+    await ledger.finish("a", completed(running))
+    assert len(await ledger.claim()) == 1
+
+
+@cases.add()
+async def prune_removes_what_is_old_and_nothing_else(ledger: Ledger) -> None:
+    await ledger.enqueue(task(), task())
+    one, two = await ledger.claim()
+    await ledger.finish("a", completed(one, "1"))
+    await ledger.store.append_logs([(ref(one), 0, "stdout", "line")])
+    await ledger.let_pass(0.3)
+    await ledger.finish("a", failed(two, delay=300))
+    fresh = await ledger.enqueue_one()
+    claim = await ledger.claim_one()
+    assert claim.id == fresh
+    await ledger.finish("a", completed(claim))
+    pruned = await ledger.store.prune(keep=0.2)
+    assert pruned.tasks == 1
+    assert set(await ledger.store.get([one.id, two.id, fresh])) == {two.id, fresh}
+    assert await ledger.attempts(one.id) == []
+    assert await ledger.store.logs(one.id) == []
+    assert len(await ledger.attempts(two.id)) == 1
+    assert (await ledger.store.prune(keep=0.2)).tasks == 0
+
+
+@cases.add()
+async def prune_removes_results_whose_time_is_over(ledger: Ledger) -> None:
+    """Past its time to live the result is gone, the record of the task is not."""
+    await ledger.enqueue(task(), task())
+    one, two = await ledger.claim()
+    await ledger.finish("a", replace(completed(one, "1"), result_ttl=0.1), replace(completed(two, "2"), result_ttl=600))
+    await ledger.let_pass(0.2)
+    assert (await ledger.store.prune(keep=3600)).results == 1
+    gone = await ledger.get(one.id)
+    assert (gone.state, gone.result) == (TaskState.COMPLETED, None)
+    assert (await ledger.get(two.id)).result == "2"
+    assert (await ledger.store.prune(keep=3600)).results == 0
+
+
+@cases.add()
+async def prune_is_bounded(ledger: Ledger) -> None:
+    await ledger.enqueue(*[task() for _ in range(10)])
+    await ledger.finish("a", *[completed(claim) for claim in await ledger.claim()])
+    await ledger.let_pass(0.05)
+    assert (await ledger.store.prune(keep=0.01, limit=4)).tasks == 4
+    assert (await ledger.store.prune(keep=0.01, limit=100)).tasks == 6
+
+
+@cases.add()
+async def prune_removes_old_stopped_workers_and_expired_keys(ledger: Ledger) -> None:
+    await ledger.register("gone", "here")
+    await ledger.store.deregister("gone")
+    await ledger.enqueue(task(keys=(Key(scope="idem", key="k", ttl=0.1),)))
+    await ledger.finish("here", completed(await ledger.claim_one("here")))
+    await ledger.let_pass(0.3)
+    pruned = await ledger.store.prune(keep=0.2)
+    assert (pruned.workers, pruned.keys) == (1, 1)
+    assert [w.id for w in await ledger.store.workers()] == ["here"]
+
+
+@cases.add()
+async def one_leader_at_a_time(ledger: Ledger) -> None:
+    assert await ledger.store.lead("scheduler", "a", lease=0.2)
+    assert await ledger.store.lead("scheduler", "a", lease=0.2)
+    assert not await ledger.store.lead("scheduler", "b", lease=0.2)
+    assert await ledger.store.lead("pruner", "b", lease=0.2)
+    await ledger.let_pass(0.3)
+    assert await ledger.store.lead("scheduler", "b", lease=60)
+    assert not await ledger.store.lead("scheduler", "a", lease=60)
+
+
+@cases.add()
+async def outcomes_add_up(ledger: Ledger) -> None:
+    row = ("a", "default", "work", "completed")
+    await ledger.store.count_outcomes([(*row, 3), (*row, 4)])
+    await ledger.store.count_outcomes([(*row, 5), ("b", "default", "work", "failed", 2)])
+    await ledger.store.count_outcomes([])
+    counts = await ledger.store.counts()
+    assert counts["completed"] == 12
+    assert counts["failed"] == 2
+
+
+@cases.add()
+async def an_ended_cancellation_frees_its_limit(ledger: Ledger) -> None:
+    gate = (Gate(kind="limit", key="k", n=1),)
+    first, second = await ledger.enqueue(task(gates=gate), task(gates=gate))
+    await ledger.store.admit("a", await ledger.claim())
+    await ledger.store.cancel([first])
+    await ledger.let_pass(0.1)
+    assert await ledger.store.end_cancelling(grace=0.05) == 1
+    assert (await ledger.claim_due("b")).id == second

@@ -22,9 +22,10 @@ def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
     return len(queues)
 
 
-def claimed_task(row: Row) -> ClaimedTask:
+def claimed_task(row: Row, now: int) -> ClaimedTask:
     values = list(row)
-    values[17], values[18] = bool(row[17]), bool(row[18])
+    gates, expires_at = row[17], row[18]
+    values[17], values[18] = gates is not None, expires_at is not None and expires_at <= now
     return ClaimedTask._make(values)
 
 
@@ -43,7 +44,7 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
             "lane": int(want.lane),
             "n": want.n,
         }
-        claims.extend(claimed_task(row) for row in transaction.rows("claim", parameters))
+        claims.extend(claimed_task(row, transaction.now) for row in transaction.rows("claim", parameters))
     if jobs := {task.job for task in claims if task.job is not None}:
         transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
     # RETURNING gives the rows in the order of the update, which is not the order of the index.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.core.settlement import Settlement
-from headrace.core.states import Reason, TaskState
+from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.sqlite.admission import release_gates
@@ -14,6 +14,7 @@ from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, end
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import count
+from headrace.store.sqlite.texts import is_storable, mended
 
 
 def finish(
@@ -22,10 +23,10 @@ def finish(
     rows = _held_rows(transaction, worker, settlements)
     accepted: dict[Ref, Settlement] = {}
     others: list[Settlement] = []
-    for settlement in settlements:
+    for settlement in map(storable, settlements):
         ref = Ref(settlement.task, settlement.claim_no)
         if ref in rows and ref not in accepted:
-            accepted[ref] = storable(settlement)
+            accepted[ref] = settlement
         else:
             others.append(settlement)
     apply(transaction, worker, [(rows[ref], settlement) for ref, settlement in accepted.items()])
@@ -74,7 +75,8 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
 def _started_at(row: LiveRow, settlement: Settlement, now: int) -> int | None:
     if row.started_at is not None or settlement.ran_for is None:
         return row.started_at
-    return now - seconds_to_micros(settlement.ran_for)
+    # The worker's stopwatch and the store's clock differ a little; it did not start before it was claimed.
+    return max(now - seconds_to_micros(settlement.ran_for), row.claimed_at or 0)
 
 
 def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: int) -> Ending | None:
@@ -159,20 +161,21 @@ def storable(settlement: Settlement) -> Settlement:
     error = settlement.error
     if error is not None:
         texts = (error.error_class, error.message, error.traceback)
-        if not all(map(_storable, texts)):
+        if not all(map(is_storable, texts)):
             error = replace(
                 error,
-                error_class=_mended(error.error_class) or "",
-                message=_mended(error.message) or "",
-                traceback=_mended(error.traceback),
+                error_class=mended(error.error_class),
+                message=mended(error.message),
+                traceback=mended(error.traceback) if error.traceback else None,
             )
             settlement = replace(settlement, error=error)
-    if _storable(settlement.result) and _storable(settlement.result_ref):
+    if is_storable(settlement.result) and is_storable(settlement.result_ref):
         return settlement
     return replace(
         settlement,
         state=TaskState.FAILED,
         reason=Reason.BAD_PAYLOAD,
+        attempt=AttemptState.FAILED,
         result=None,
         result_ref=None,
         error=ErrorInfo(
@@ -180,22 +183,6 @@ def storable(settlement: Settlement) -> Settlement:
             message="the result holds text that no database stores: a NUL character or half of a surrogate pair",
         ),
     )
-
-
-def _storable(text: str | None) -> bool:
-    if text is None:
-        return True
-    if "\0" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _mended(text: str | None) -> str | None:
-    return None if text is None else text.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) -> tuple[set[Ref], set[Ref]]:
@@ -213,8 +200,9 @@ def _judge(transaction: Transaction, worker: str, others: Sequence[Settlement]) 
             repeated.add(ref)
             continue
         refused.add(ref)
-        run_no = standing[7]
-        if run_no is not None:
+        run_no, last_claim = standing[7], standing[3] if standing[3] is not None else standing[5]
+        # A claim that never was has no attempt to record it on.
+        if last_claim is not None and ref.claim_no <= last_claim:
             state = settlement.attempt or settlement.state
             late.append(
                 {

@@ -13,6 +13,7 @@ from headrace.store.schema import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
+from headrace.store.sqlite.texts import mended
 
 _DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
 
@@ -97,7 +98,7 @@ class Inspecting(Part):
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         now = self.database.now()
-        rows = [(ref.id, ref.claim_no, seq, now, stream, line) for ref, seq, stream, line in lines]
+        rows = [(ref.id, ref.claim_no, seq, now, stream, mended(line)) for ref, seq, stream, line in lines]
         await self.database.write(lambda transaction: transaction.run_many("append_log", rows))
 
     async def logs(

@@ -100,7 +100,8 @@ class Living(Part):
         return [worker for (worker,) in rows]
 
     async def held(self, worker: str, *, limit: int = 500) -> list[ClaimedTask]:
-        rows = await self.database.read(
-            lambda transaction: transaction.rows("held", {"worker": worker, "limit": limit, "now": transaction.now})
-        )
-        return [claimed_task(row) for row in rows]
+        def read(transaction: Transaction) -> list[ClaimedTask]:
+            parameters = {"worker": worker, "limit": limit, "now": transaction.now}
+            return [claimed_task(row, transaction.now) for row in transaction.rows("held", parameters)]
+
+        return await self.database.read(read)

@@ -18,7 +18,8 @@ SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at
 SELECT name FROM headrace_queues WHERE paused
 
 -- name: claim
--- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer, so no row is skipped.
+-- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped.
+-- RETURNING gives bare columns: in SQLite 3.40 `gates IS NOT NULL` is true there for a NULL.
 UPDATE headrace_tasks
 SET state = 'claimed', worker = :worker, claim_no = claim_no + 1, claimed_at = :now, started_at = NULL,
     ready_at = NULL
@@ -29,7 +30,7 @@ WHERE id IN (
     LIMIT :n
 )
 RETURNING id, claim_no, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
-    max_attempts, run_no, job, gates IS NOT NULL, expires_at IS NOT NULL AND expires_at <= :now, state, order_at,
+    max_attempts, run_no, job, gates, expires_at, state, order_at,
     max(:now - eligible_at, 0) / 1000000.0
 
 -- name: start_jobs
@@ -53,10 +54,13 @@ UPDATE headrace_tasks SET state = 'running', started_at = coalesce(started_at, :
 WHERE id = :task AND claim_no = :claim_no AND worker = :worker AND state = 'claimed'
 
 -- name: open_attempt
--- Until it ends nobody knows whether it is charged.
+-- Until it ends nobody knows whether it is charged. The refused report of a stranger may stand there already.
 INSERT INTO headrace_attempts (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)
 VALUES (:task, :claim_no, :run_no, 'running', :worker, :executor, :claimed_at, :now)
-ON CONFLICT (task, claim_no) DO NOTHING
+ON CONFLICT (task, claim_no) DO UPDATE SET
+    state = 'running', worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
+    started_at = excluded.started_at, recorded_by = NULL
+WHERE state = 'refused'
 
 -- name: record_handle
 -- Fenced by the claim, like every write of a worker.

@@ -42,7 +42,7 @@ SET state = :state, reason = NULL, worker = NULL, attempt = :attempt, losses = :
 WHERE id = :task
 
 -- name: close_attempt
--- The attempt's row; a start may have opened it.
+-- The attempt's row; a start, or the report of a stranger, may have opened it.
 INSERT INTO headrace_attempts (
     task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
     error_class, error_message, traceback, exit_code, recorded_by
@@ -52,7 +52,8 @@ VALUES (
     :error_class, :error_message, :traceback, :exit_code, :recorded_by
 )
 ON CONFLICT (task, claim_no) DO UPDATE SET
-    attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+    attempt = excluded.attempt, state = excluded.state, charged = excluded.charged, worker = excluded.worker,
+    claimed_at = excluded.claimed_at,
     executor = coalesce(excluded.executor, executor), started_at = coalesce(started_at, excluded.started_at),
     finished_at = excluded.finished_at, error_class = excluded.error_class, error_message = excluded.error_message,
     traceback = excluded.traceback, exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
@@ -79,8 +80,9 @@ UPDATE headrace_workers SET tasks_completed = tasks_completed + :completed, task
 WHERE id = :worker
 
 -- name: release_keys
--- A unique key is free when its task ended; the row keeps its name under a scope of its own for a manual retry.
-UPDATE headrace_keys SET scope = 'ended:' || task
+-- A unique key is free when its task ended; the row keeps its name for a manual retry, under a scope of its own and
+-- as expired since ever.
+UPDATE headrace_keys SET scope = 'ended:' || task, expires_at = 0
 WHERE scope = 'unique' AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))
 
 -- name: expire_keys

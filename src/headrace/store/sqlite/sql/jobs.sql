@@ -47,9 +47,12 @@ UPDATE headrace_tasks SET state = 'cancelling', reason = :reason, cancelling_at 
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('claimed', 'running', 'paused')
 
 -- name: insert_job
--- Its counters are a narrow row of their own.
-INSERT INTO headrace_jobs (id, name, description, timeout, created_at, on_success, on_failure, metadata)
-VALUES (:job, :name, :description, :timeout, :now, :on_success, :on_failure, :metadata)
+-- Its counters are a narrow row of their own. The deadline counts from here until the first claim sets it anew.
+INSERT INTO headrace_jobs (id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata)
+VALUES (
+    :job, :name, :description, :timeout, :now, :now + CAST(:timeout * 1000000 AS INTEGER), :on_success, :on_failure,
+    :metadata
+)
 
 -- name: insert_job_counts
 -- Starts at zero; the enqueue of its tasks raises it.

@@ -52,7 +52,7 @@ DELETE FROM headrace_checkpoints WHERE task IN (SELECT value FROM json_each(?))
 
 -- name: prune_task_keys
 -- The names kept for a manual retry; a key with a time of its own lives until then.
-DELETE FROM headrace_keys WHERE expires_at IS NULL AND task IN (SELECT value FROM json_each(?))
+DELETE FROM headrace_keys WHERE coalesce(expires_at, 0) = 0 AND task IN (SELECT value FROM json_each(?))
 
 -- name: prune_results
 -- The row says that there was one.
@@ -64,10 +64,10 @@ WHERE id IN (
 )
 
 -- name: prune_keys
--- Past their time, and nobody took them over.
+-- Past their time, and nobody took them over. At 0 stand the names kept for a manual retry.
 DELETE FROM headrace_keys
 WHERE (scope, key) IN (
-    SELECT scope, key FROM headrace_keys WHERE expires_at IS NOT NULL AND expires_at <= :now
+    SELECT scope, key FROM headrace_keys WHERE expires_at IS NOT NULL AND expires_at > 0 AND expires_at <= :now
     ORDER BY expires_at LIMIT :limit
 )
 

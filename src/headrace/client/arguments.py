@@ -11,7 +11,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Union, cast, get_args, get_origin
 
 from headrace.client.injection import find_injected, is_injected
-from headrace.client.naive import find_naive_datetime
+from headrace.client.leaves import find_refused
 from headrace.core import payload
 from headrace.core.errors import ArgumentError, OptionError, PayloadError
 from headrace.core.outcome import Cancel, RetryAfter, Snooze
@@ -53,11 +53,8 @@ class Arguments:
             checked = compiled.adapter.validate_python(values)
         except ValueError as error:
             raise ArgumentError(f"task {self._name}: {_explain(error)}") from None
-        if compiled.has_instants and (found := find_naive_datetime(checked)) is not None:
-            raise ArgumentError(
-                f"task {self._name}: the datetime in {found!r} is naive; give it a timezone, "
-                "for example datetime.now(UTC)"
-            )
+        if compiled.may_hold_refused and self._strict and (found := find_refused(checked)) is not None:
+            raise ArgumentError(f"task {self._name}: {found.path!r}: {found.why}")
         try:
             if compiled.is_json:
                 return payload.dumps(checked), checked
@@ -183,7 +180,7 @@ class _Compiled:
                 f"task {name}: an annotation cannot be validated: {error}; annotate with types that JSON can carry, "
                 "or Resource[…] for what the worker provides"
             ) from error
-        self.has_instants = not self.is_json or bool(self.raw) or rest_keywords
+        self.may_hold_refused = not self.is_json or bool(self.raw) or rest_keywords
 
 
 class Result:
@@ -216,8 +213,8 @@ class Result:
             self._compile()
         if self._adapter is None:
             return payload.dumps(value)
-        if (found := find_naive_datetime(value)) is not None:
-            raise PayloadError(f"task {self._name}: the datetime at {found!r} in its result is naive")
+        if (found := find_refused(value)) is not None:
+            raise PayloadError(f"task {self._name}: its result{found.path and f' at {found.path!r}'}: {found.why}")
         try:
             return payload.dumps(self._adapter.dump_python(value, mode="json", warnings=False))
         except PayloadError:

@@ -19,6 +19,12 @@ from headrace.telemetry.events import (
 logger = logging.getLogger("headrace.worker")
 
 
+def log_to_console(level: int) -> None:
+    """For a worker's own processes: its words at `level`, those of libraries from WARNING on."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("headrace").setLevel(level)
+
+
 def console(event: Event) -> None:
     """Finished tasks at DEBUG, failures and lifetimes at INFO, what an operator should see at WARNING."""
     match event:

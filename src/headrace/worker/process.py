@@ -18,7 +18,7 @@ from pathlib import Path
 
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.runtime.signals import stop_signals
-from headrace.telemetry.console import console
+from headrace.telemetry.console import console, log_to_console
 from headrace.telemetry.events import Bus
 from headrace.worker.application import load
 from headrace.worker.options import WorkerOptions
@@ -47,7 +47,7 @@ class ProcessConfig:
 def main(text: str) -> int:
     config = ProcessConfig(**json.loads(text))
     _end_with_supervisor(config.supervisor)
-    logging.basicConfig(level=config.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_console(config.log_level)
     identity = _wait_for_go()
     if identity is None:
         return 1

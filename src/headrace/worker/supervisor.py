@@ -27,7 +27,7 @@ from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
-from headrace.telemetry.console import console
+from headrace.telemetry.console import console, log_to_console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load, store_of
@@ -47,7 +47,7 @@ _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
 
 def run(target: str, options: WorkerOptions | None = None, *, log_level: int = logging.INFO) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code."""
-    logging.basicConfig(level=log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to_console(log_level)
     bus = Bus()
     bus.subscribe(console)
     return asyncio.run(Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level).run())
@@ -73,8 +73,11 @@ class Supervisor:
             process.signal(signal.SIGTERM)
 
     def stop_now(self) -> None:
-        self.stop()
+        """Give back what runs. Another signal than the first, because the kernel folds equal ones that are pending."""
+        self._stopping.set()
         self._insisted.set()
+        for process in self.processes.values():
+            process.signal(signal.SIGINT)
 
     async def run(self) -> int:
         app = load(self.target)
@@ -239,8 +242,6 @@ class Supervisor:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._insisted.wait(), self.options.grace + _KILL_AFTER)
         if self._insisted.is_set():
-            for process in self.processes.values():
-                process.signal(signal.SIGTERM)
             await asyncio.sleep(_KILL_AFTER / 2)
         for process in self.processes.values():
             process.kill(spared=True)

@@ -1,0 +1,208 @@
+"""Real processes that are killed, stopped and told to go, on both stores."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from headrace.core.states import AttemptState, TaskState
+from headrace.worker.options import WorkerOptions
+from tests.support.waiting import eventually
+from tests.worker.application import app as functions
+from tests.worker.bench import LEASE, Bench, opened
+from tests.worker.trees import tree
+
+
+@pytest.fixture
+def bench(store_url: str) -> Bench:
+    made = Bench(store_url)
+    made.app = functions
+    return made
+
+
+def options(**changes: object) -> WorkerOptions:
+    given = {"children": 1, "concurrency": 10, "lease": LEASE, "grace": 5.0, "poll": 0.2, **changes}
+    return WorkerOptions(**given)  # pyright: ignore[reportArgumentType]
+
+
+async def is_in(bench: Bench, task: int, state: TaskState) -> bool:
+    return await bench.state(task) == state
+
+
+async def test_a_burst_runs_everything_and_exits_0(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        tasks = [await bench.enqueue(name, {"user": n}) for n in range(20) for name in ("greet", "greet_child")]
+        with tree(bench.store.url, tmp_path, options(burst=True, processes=2)) as running:
+            assert running.process.wait(60) == 0
+            assert len(running.said("greet")) == len(running.said("greet_child")) == 20
+        assert {record.state for record in (await bench.store.get(tasks)).values()} == {TaskState.COMPLETED}
+        assert {worker.state for worker in await bench.store.workers()} == {"stopped"}
+        assert await bench.store.check() == []
+
+
+@pytest.mark.requirement("A82")
+async def test_sigterm_drains_and_exits_0(bench: Bench, tmp_path: Path) -> None:
+    """The running task ends, nothing is left claimed, every worker is deregistered, the exit code is 0."""
+    async with opened(bench):
+        task = await bench.enqueue("sleep", {"seconds": 1.0})
+        with tree(bench.store.url, tmp_path, options()) as running:
+            await eventually(lambda: running.said("sleep"))
+            assert running.stop() == 0
+        assert await bench.state(task) == TaskState.COMPLETED
+        assert {worker.state for worker in await bench.store.workers()} == {"stopped"}
+
+
+@pytest.mark.requirement("A82")
+async def test_sigint_gives_back_what_outlasts_the_grace(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        loop, child = (
+            await bench.enqueue("sleep", {"seconds": 300}),
+            await bench.enqueue("sleep_child", {"seconds": 300}),
+        )
+        with tree(bench.store.url, tmp_path, options(grace=0.3)) as running:
+            await eventually(lambda: running.said("sleep") and running.said("sleep_child"))
+            assert running.stop(signal.SIGINT) == 0
+        for task in (loop, child):
+            record = await bench.record(task)
+            assert (record.state, record.attempt) == (TaskState.PENDING, 0)
+
+
+async def test_a_second_signal_ends_at_once(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        task = await bench.enqueue("sleep", {"seconds": 300})
+        with tree(bench.store.url, tmp_path, options(grace=300)) as running:
+            await eventually(lambda: running.said("sleep"))
+            running.process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            assert running.stop(signal.SIGINT) == 0
+            assert time.monotonic() - began < 20
+        assert await bench.state(task) == TaskState.PENDING
+
+
+@pytest.mark.requirement("A68", "F17")
+async def test_a_killed_worker_process_is_rescued_at_once_and_replaced(bench: Bench, tmp_path: Path) -> None:
+    """Long before a lease has passed: the supervisor saw the death. What ran is charged, and its error says why."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0)) as running:
+            task = await bench.enqueue("first_time_only", {"seconds": 300})
+            await eventually(lambda: running.said("first_time_only"))
+            (worker,) = running.workers()
+            os.kill(worker, signal.SIGKILL)
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            assert running.workers() != [worker]
+            record = await bench.record(task)
+            assert (record.attempt, record.result) == (2, '"claim 2"')
+            lost, _ = await bench.store.attempts(task)
+            assert (lost.state, lost.charged, lost.recorded_by) == (AttemptState.LOST, True, "supervisor")
+            assert "signal 9" in (lost.error_message or "")
+            assert running.stop() == 0
+        assert await bench.store.check() == []
+
+
+async def test_a_killed_child_costs_its_own_task_only(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0)) as running:
+            task, other = (
+                await bench.enqueue("sleep_child", {"seconds": 300}),
+                await bench.enqueue("sleep", {"seconds": 1}),
+            )
+            await eventually(lambda: running.said("sleep_child") and running.said("sleep"))
+            ((_, _, _, child),) = running.said("sleep_child")
+            os.kill(int(child), signal.SIGKILL)
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            await eventually(lambda: is_in(bench, other, TaskState.COMPLETED))
+            assert ((await bench.record(task)).attempt, (await bench.record(other)).attempt) == (2, 1)
+            assert running.stop() == 0
+
+
+@pytest.mark.requirement("A68")
+async def test_a_killed_supervisor_takes_its_processes_with_it_and_others_rescue(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        with tree(bench.store.url, tmp_path / "a", options()) as first:
+            task = await bench.enqueue("first_time_only", {"seconds": 300})
+            child = await bench.enqueue("sleep_child", {"seconds": 300})
+            await eventually(lambda: first.said("first_time_only") and first.said("sleep_child"))
+            everyone = first.everyone()
+            os.kill(first.process.pid, signal.SIGKILL)
+            first.process.wait(10)
+            await eventually(lambda: not any(one.is_running() and one.status() != "zombie" for one in everyone))
+            with tree(bench.store.url, tmp_path / "b", options()) as second:
+                for one in (task, child):
+                    await eventually(lambda one=one: is_in(bench, one, TaskState.COMPLETED))
+                assert second.stop() == 0
+        assert await bench.store.check() == []
+
+
+@pytest.mark.requirement("A69")
+async def test_a_stopped_worker_process_loses_its_lease(bench: Bench, tmp_path: Path) -> None:
+    """SIGSTOP: nobody renews for it, its task runs elsewhere, and when it wakes its report changes nothing."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(processes=2, concurrency=1, children=0)) as running:
+            await eventually(lambda: len(running.workers()) == 2)
+            task = await bench.enqueue("first_time_only", {"seconds": 3.0})
+            await eventually(lambda: running.said("first_time_only"))
+            ((_, _, _, pid),) = running.said("first_time_only")
+            os.kill(int(pid), signal.SIGSTOP)
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            assert (await bench.record(task)).result == '"claim 2"'
+            # Its replacement comes without anyone waking it.
+            await eventually(lambda: int(pid) not in running.workers() and len(running.workers()) == 2)
+            assert running.stop() == 0
+        assert await bench.store.check() == []
+
+
+@pytest.mark.requirement("A70")
+@pytest.mark.parametrize("name", ["poison", "poison_child"])
+async def test_a_task_that_kills_its_process_stops_alone(bench: Bench, tmp_path: Path, name: str) -> None:
+    """Charged each time until its attempts are used up; what waited beside it completes with one attempt."""
+    async with opened(bench):
+        poison = await bench.enqueue(name)
+        others = [await bench.enqueue("greet", {"user": n}) for n in range(10)]
+        with tree(bench.store.url, tmp_path, options(lease=60.0)) as running:
+            await eventually(lambda: is_in(bench, poison, TaskState.FAILED))
+            for task in others:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            assert running.stop() == 0
+        record = await bench.record(poison)
+        assert (record.reason, record.attempt, len(running.said(name))) == ("lost", 3, 3)
+        assert await bench.store.check() == []
+
+
+@pytest.mark.requirement("A66")
+async def test_a_blocked_loop_is_killed_at_the_hard_limit_and_its_neighbours_go_on(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The guilty attempt is recorded as timed out by the one who killed; the neighbour inside is not charged for it."""
+    async with opened(bench):
+        guilty = await bench.enqueue("block", {"seconds": 300}, options='{"timeout":1.0}', max_attempts=1)
+        with tree(bench.store.url, tmp_path, options(lease=60.0, concurrency=2, children=0)) as running:
+            await eventually(lambda: running.said("block"))
+            neighbour = await bench.enqueue("greet", {"user": 1})
+            await eventually(lambda: is_in(bench, guilty, TaskState.FAILED))
+            await eventually(lambda: is_in(bench, neighbour, TaskState.COMPLETED))
+            assert running.stop() == 0
+        assert (await bench.record(guilty)).reason == "timeout"
+        (attempt,) = await bench.store.attempts(guilty)
+        assert (attempt.state, attempt.recorded_by) == (AttemptState.TIMED_OUT, "supervisor")
+        assert (await bench.record(neighbour)).attempt == 1
+
+
+async def test_what_waits_behind_a_blocked_loop_is_given_back(bench: Bench, tmp_path: Path) -> None:
+    """One process blocks with a full buffer; another one runs what the buffer held, long before the block ends."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0, processes=2, concurrency=20, children=0)) as running:
+            await eventually(lambda: len(running.workers()) == 2)
+            blocked = await bench.enqueue("block", {"seconds": 8.0})
+            await eventually(lambda: running.said("block"))
+            others = [await bench.enqueue("greet", {"user": n}) for n in range(40)]
+            for task in others:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED), 7)
+            assert await bench.state(blocked) != TaskState.COMPLETED
+            await eventually(lambda: is_in(bench, blocked, TaskState.COMPLETED))
+            assert running.stop() == 0
+        assert {(await bench.record(task)).attempt for task in [*others, blocked]} == {1}
+        assert await bench.store.check() == []

@@ -38,9 +38,7 @@ PROVES = {
 def cases(*able: Any, proves: bool = False) -> Any:
     """The cases of an executor with these abilities, each marked with the lines that it proves."""
     found = [
-        pytest.param(
-            case, id=name, marks=[pytest.mark.requirement(*PROVES[name])] if proves and name in PROVES else []
-        )
+        pytest.param(case, id=name, marks=[pytest.mark.requirement(*PROVES[name])] if proves and name in PROVES else [])
         for case in cases_for(*able)
         for name in [getattr(case, "__name__", str(case))]
     ]

@@ -11,10 +11,10 @@ import contextlib
 import os
 import signal
 import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from subprocess import DEVNULL, PIPE
+from typing import Any, cast, override
 
 from headrace.core import payload
 from headrace.core.errors import ArgumentError
@@ -90,23 +90,51 @@ class Tail:
         return visible(self._data[-self._kept :].decode("utf-8", "backslashreplace"))
 
 
+class Output(asyncio.SubprocessProtocol):
+    """What a command says, and when it ends.
+
+    Not asyncio's Process: its `wait` returns only when everyone who inherited the pipes has closed them.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.stdout, self.stderr = Tail(), Tail()
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+
+    @override
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        (self.stdout if fd == 1 else self.stderr).add(data)
+
+    @override
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
 class Running:
     """One command."""
 
-    def __init__(self, launch: Launch, process: Process, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, launch: Launch, process: asyncio.SubprocessTransport, output: Output, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.launch = launch
         self.process = process
+        self.group = process.get_pid()
+        self.output = output
         self.loop = loop
-        self.stdout, self.stderr = Tail(), Tail()
         self.stop_reason: str | None = None
         self.soft_passed = False
         self.timed_out = False
-        self.killed = False
         self.timers: list[asyncio.TimerHandle] = []
 
     def signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+            os.killpg(self.group, number)
 
     def soft(self) -> None:
         self.soft_passed = True
@@ -117,7 +145,6 @@ class Running:
         self.kill()
 
     def kill(self) -> None:
-        self.killed = True
         self.signal_group(signal.SIGKILL)
 
     def stop(self, reason: str, grace: float) -> None:
@@ -126,24 +153,23 @@ class Running:
             self.signal_group(signal.SIGTERM)
             self.timers.append(self.loop.call_later(grace, self.kill))
 
-    async def wait(self, stdin: str | None) -> int:
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        readers = [
-            self.loop.create_task(_read(self.process.stdout, self.stdout)),
-            self.loop.create_task(_read(self.process.stderr, self.stderr)),
-        ]
-        writer = self.loop.create_task(_write(self.process, stdin)) if stdin is not None else None
+    def feed(self, text: str) -> None:
+        pipe = cast("asyncio.WriteTransport", self.process.get_pipe_transport(0))
+        pipe.write(text.encode("utf-8", "surrogateescape"))
+        pipe.write_eof()
+
+    async def wait(self) -> int:
         try:
-            code = await self.process.wait()
+            await self.output.exited
             # What it left behind in its group would hold the pipes open and outlive the attempt.
             self.signal_group(signal.SIGKILL)
-            await asyncio.wait(readers, timeout=_AFTER_EXIT)
+            await asyncio.wait([self.output.closed], timeout=_AFTER_EXIT)
         finally:
             for timer in self.timers:
                 timer.cancel()
-            for task in (*readers, *((writer,) if writer else ())):
-                task.cancel()
+            self.process.close()
+        code = self.process.get_returncode()
+        assert code is not None
         return code
 
     def outcome(self, code: int) -> Outcome:
@@ -154,10 +180,10 @@ class Running:
                 result=payload.dumps(
                     {
                         "exit_code": 0,
-                        "stdout": self.stdout.text,
-                        "stderr": self.stderr.text,
-                        "stdout_bytes": self.stdout.total,
-                        "stderr_bytes": self.stderr.total,
+                        "stdout": self.output.stdout.text,
+                        "stderr": self.output.stderr.text,
+                        "stdout_bytes": self.output.stdout.total,
+                        "stderr_bytes": self.output.stderr.total,
                     }
                 )
             )
@@ -172,7 +198,7 @@ class Running:
             how = f"was ended by {_signal_name(-code)}"
         if self.soft_passed:
             how += f" after its soft limit of {self.launch.limits.soft:g} s"
-        said = self.stderr.text[-_STDERR_SHOWN:].strip()
+        said = self.output.stderr.text[-_STDERR_SHOWN:].strip()
         kind = "soft_timeout" if self.soft_passed else "killed" if code == -signal.SIGKILL else "error"
         return Failed(
             error=ErrorInfo(
@@ -189,19 +215,6 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-async def _read(stream: asyncio.StreamReader, tail: Tail) -> None:
-    while data := await stream.read(KEPT_BYTES):
-        tail.add(data)
-
-
-async def _write(process: Process, text: str) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(text.encode("utf-8", "surrogateescape"))
-        await process.stdin.drain()
-        process.stdin.close()
 
 
 class CommandExecutor:
@@ -254,8 +267,10 @@ class CommandExecutor:
 
     async def _run(self, launch: Launch, command: Command, index: int) -> Ran:
         entered = self._occupy(launch, index, pid=None)
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
+            process, output = await loop.subprocess_exec(
+                lambda: Output(loop),
                 *command.argv,
                 stdin=DEVNULL if command.stdin is None else PIPE,
                 stdout=PIPE,
@@ -266,14 +281,16 @@ class CommandExecutor:
             )
         except (OSError, ValueError) as error:
             return Ran(outcome=_not_started(command, error), ran_for=time.monotonic() - entered)
-        entered = self._occupy(launch, index, pid=process.pid)
-        running = Running(launch, process, asyncio.get_running_loop())
+        entered = self._occupy(launch, index, pid=process.get_pid())
+        running = Running(launch, process, output, loop)
         self._running[launch.ref] = running
         self._arm(running)
         if launch.ref in self._stopped_early:
             running.stop(self._stopped_early[launch.ref], 0.0)
         try:
-            code = await running.wait(command.stdin)
+            if command.stdin is not None:
+                running.feed(command.stdin)
+            code = await running.wait()
         except asyncio.CancelledError:
             running.kill()
             raise

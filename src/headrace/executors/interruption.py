@@ -8,8 +8,6 @@ it until the guilty attempt has been interrupted.
 import signal
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from types import FrameType
 
 from headrace.core.errors import SoftTimeLimitExceeded
@@ -33,22 +31,27 @@ class _Shield:
 _shield = _Shield()
 
 
-@contextmanager
-def uninterrupted() -> Generator[None]:
-    """On the main thread: what a signal would raise in here is raised at the end of the block."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    _shield.depth += 1
-    try:
-        yield
-    finally:
+class Uninterrupted:
+    """On the main thread: what a signal would raise in the block is raised at its end."""
+
+    __slots__ = ("_main",)
+
+    def __init__(self) -> None:
+        self._main = threading.main_thread().ident
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == self._main:
+            _shield.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        if threading.get_ident() != self._main:
+            return
         _shield.depth -= 1
-    if _shield.missed and not _shield.depth:
-        _shield.missed = False
-        context = running.get()
-        if context is not None:
-            _raise_what_is_due(context)
+        if _shield.missed and not _shield.depth:
+            _shield.missed = False
+            context = running.get()
+            if context is not None:
+                _raise_what_is_due(context)
 
 
 def install_handlers() -> None:

@@ -23,6 +23,7 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[4]); from headrace.executors.forkserver import main; main()"
 )
 _PIPE_READ = 64 * 1024
+_MANY = 4
 
 
 class ChildrenFailed(RuntimeError):
@@ -64,14 +65,13 @@ class ChildProcess:
     given: dict[int, Item] = field(default_factory=dict[int, Item])
     reported: int = 0
     last_report: float = 0.0
-    failure: str | None = None
 
     def give(self, orders: list[tuple[Order, Item]]) -> None:
         assert self.wire is not None
         if not self.given:
             self.last_report = time.monotonic()
         self.given.update((order.number, item) for order, item in orders)
-        self.wire.send(("orders", [order for order, _ in orders]))
+        self.wire.send(("orders", [tuple(order) for order, _ in orders]))
         os.write(self.tokens_write, b"".join(TOKEN.pack(order.number) for order, _ in orders))
 
     def take_back(self) -> list[Item]:
@@ -192,6 +192,7 @@ class Nursery:
             asyncio.get_running_loop(),
             lambda message: self._on_message(child, message),
             lambda: self._silent(child),
+            pace=lambda: len(child.given) > _MANY,
         )
         return child
 

@@ -15,7 +15,7 @@ from typing import Any
 from headrace.core.outcome import Cancelled, Lost, Outcome, Released
 from headrace.core.task import ErrorInfo, Ref
 from headrace.executors.base import Capabilities, Launch, Ran
-from headrace.executors.child import ChildConfig, Order
+from headrace.executors.child import ChildConfig, Order, unpacked
 from headrace.executors.invocation import Host, timed_out
 from headrace.executors.nursery import ChildProcess, ChildrenFailed, Item, Nursery
 from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_TIMEOUT, Occupied, SlotRange
@@ -64,6 +64,7 @@ class ProcessExecutor:
         self._checking: asyncio.TimerHandle | None = None
         self._closing = False
         self._failures = 0  # children in a row that ended before they were ready
+        self._last_failure = "it said nothing"
         self._changed = asyncio.Event()
         self._restarting: asyncio.Task[None] | None = None
 
@@ -71,11 +72,10 @@ class ProcessExecutor:
 
     async def open(self) -> None:
         await self._open_nursery()
-        while not all(child.ready for child in self._children):
-            failure = next((child.failure for child in self._children if child.failure), None)
-            if failure is not None or self._failures:
+        while sum(child.ready for child in self._children) < self._size:
+            if self._failures:
                 await self.close()
-                raise ChildrenFailed(f"a child of {self._target!r} ended before it was ready:\n{failure or ''}")
+                raise ChildrenFailed(f"a child of {self._target!r} ended before it was ready:\n{self._last_failure}")
             await self._wait_for_change()
 
     async def _open_nursery(self) -> None:
@@ -257,9 +257,10 @@ class ProcessExecutor:
         launch = item.launch
         return Order(
             next(self._numbers),
-            launch.claim,
+            tuple(launch.claim),
             launch.options,
-            launch.limits,
+            launch.limits.soft,
+            launch.limits.hard,
             launch.policy if launch.policy.storable else None,
         )
 
@@ -279,8 +280,8 @@ class ProcessExecutor:
 
     def _hear(self, child: ChildProcess, message: Any) -> None:
         match message:
-            case ("ran", number, ran):
-                self._reported(child, number, ran)
+            case ("ran", number, report):
+                self._reported(child, number, unpacked(report))
             case ("log", ref, line):
                 self._host.channel.log(ref, line)
             case ("progress", ref, progress):
@@ -295,8 +296,7 @@ class ProcessExecutor:
             case ("retire", _):
                 self._retire(child)
             case ("failed", text):
-                child.failure = text
-                self._changed.set()
+                self._last_failure = text
             case _:
                 pass
 

@@ -12,6 +12,7 @@ from typing import Any
 
 _LENGTH = struct.Struct("<I")
 _CHUNK = 256 * 1024
+_GATHER = 0.001
 
 
 def encode(message: Any) -> bytes:
@@ -53,12 +54,15 @@ class LoopWire:
         loop: asyncio.AbstractEventLoop,
         on_message: Callable[[Any], None],
         on_end: Callable[[], None],
+        *,
+        pace: Callable[[], bool] = lambda: False,
     ) -> None:
         connection.setblocking(False)
         self._socket = connection
         self._loop = loop
         self._on_message = on_message
         self._on_end = on_end
+        self._pace = pace
         self._decoder = Decoder()
         self._unsent = bytearray()
         self._open = True
@@ -93,6 +97,14 @@ class LoopWire:
         if not self._read():
             self.close()
             self._on_end()
+        elif self._pace() and self._open:
+            # Many reports are coming: let them gather for a moment, rather than wake up for each.
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_later(_GATHER, self._resume)
+
+    def _resume(self) -> None:
+        if self._open:
+            self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def _read(self) -> bool:
         """False at the end of the stream."""

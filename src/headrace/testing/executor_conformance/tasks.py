@@ -258,10 +258,10 @@ def task_backtrack() -> None:
     re.match(r"(a|aa)+$", "a" * 60 + "b")
 
 
-def task_hold_the_interpreter() -> None:
+def task_hold_the_interpreter(rounds: int = 10**12) -> None:
     """One call in C that holds the GIL and never looks for signals."""
     current.log("entered")
-    sum(itertools.repeat(1, 10**12))
+    sum(itertools.repeat(1, rounds))
 
 
 def task_stubborn() -> None:

@@ -1,0 +1,188 @@
+"""Killable children beyond what every executor does: batches, replacement, and who dies with whom."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from headrace.core.outcome import Cancelled, Completed, Lost
+from headrace.executors.nursery import ChildrenFailed
+from headrace.executors.process import ProcessExecutor
+from headrace.testing.executor_conformance import Stand
+from headrace.testing.executor_conformance.cases import value_of
+from headrace.testing.executor_conformance.tasks import TARGET
+from tests.support.waiting import eventually, wait_until
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@asynccontextmanager
+async def processes(
+    directory: Path, *, target: str = TARGET, children: int = 2, **options: Any
+) -> AsyncIterator[Stand]:
+    def make(slots: Any, host: Any) -> ProcessExecutor:
+        return ProcessExecutor(target=target, children=children, slots=slots, host=host, **options)
+
+    async with Stand.open(make, directory, entries=False) as stand:
+        yield stand
+
+
+async def test_children_are_replaced_after_max_tasks(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1, max_tasks=5) as stand:
+        pids = await asyncio.gather(*(stand.run("pid") for _ in range(20)))
+        counts = [[value_of(ran) for ran in pids].count(pid) for pid in {value_of(ran) for ran in pids}]
+    assert counts == [5, 5, 5, 5]
+
+
+async def test_a_child_above_its_memory_is_replaced(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1, memory_limit=1) as stand:
+        pids = [value_of(await stand.run("pid")) for _ in range(10)]
+    assert len(set(pids)) > 2
+
+
+@pytest.mark.parametrize(
+    ("name", "quick", "endless"),
+    [("sleep", {"seconds": 0}, {"seconds": 1000}), ("hold_the_interpreter", {"rounds": 1}, {"rounds": 10**12})],
+)
+async def test_what_waits_behind_a_long_task_runs_elsewhere(
+    tmp_path: Path, name: str, quick: dict[str, Any], endless: dict[str, Any]
+) -> None:
+    """Even behind one that holds the interpreter, whose child hears nothing."""
+    async with processes(tmp_path) as stand:
+        for _ in range(60):
+            await stand.run(name, **quick)  # known as short, so that many are handed out at once
+        long = asyncio.ensure_future(stand.run(name, **endless))
+        behind = await asyncio.gather(*(stand.run(name, **quick) for _ in range(60)))
+        assert all(isinstance(ran.outcome, Completed) for ran in behind)
+        assert not long.done()
+        long.cancel()
+        await asyncio.wait([long])
+
+
+async def test_stop_before_the_start_runs_nothing(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        first, first_run = await stand.start("sleep")
+        launch = stand.launch("say")
+        waiting = asyncio.ensure_future(stand.executor.run(launch))
+        await asyncio.sleep(0)
+        await stand.executor.stop(launch.ref, grace=5, reason="user")
+        ran = await waiting
+        assert (ran.outcome, ran.ran_for) == (Cancelled(reason="user"), None)
+        assert not stand.channel.said(launch.ref)
+        await stand.executor.stop(first.ref, grace=5)
+        assert isinstance((await first_run).outcome, Cancelled)
+
+
+async def test_free_says_how_deep_batches_may_be(tmp_path: Path) -> None:
+    async with processes(tmp_path) as stand:
+        assert stand.executor.free() == 2
+        _, one = await stand.start("sleep", seconds=0.2)
+        assert stand.executor.free() == 1
+        await one
+        assert stand.executor.free() == 2
+
+
+async def test_a_terminal_signal_to_the_group_ends_no_task(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        launch, task = await stand.start("sleep", seconds=0.3)
+        pid = next(slot.pid for slot in stand.table.occupied() if slot.ref == launch.ref)
+        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, signal.SIGINT)
+        assert value_of(await task) == "slept"
+
+
+async def test_the_kernel_killing_a_child_is_named(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        launch, task = await stand.start("sleep")
+        os.kill(next(slot.pid for slot in stand.table.occupied() if slot.ref == launch.ref), signal.SIGKILL)
+        lost = (await task).outcome
+        assert isinstance(lost, Lost)
+        assert lost.error.exit_code == -signal.SIGKILL
+        assert "SIGKILL" in lost.error.message
+
+
+async def test_a_child_that_dies_before_the_tasks_code_is_not_tried_for_ever(tmp_path: Path) -> None:
+    async with processes(tmp_path, target="tests.executors.hostile:dying", children=1) as stand:
+        poison, good = await asyncio.gather(stand.run("echo", options={"die": True}), stand.run("echo", n=1))
+        assert isinstance(poison.outcome, Lost)
+        assert poison.ran_for is None
+        assert value_of(good) == {"n": 1}
+
+
+async def test_the_forkserver_is_started_anew(tmp_path: Path) -> None:
+    async with processes(tmp_path) as stand:
+        _, task = await stand.start("sleep")
+        forkserver = next(
+            process
+            for process in psutil.Process().children()
+            if "headrace.executors.forkserver" in str(process.cmdline())
+        )
+        forkserver.kill()
+        lost = (await task).outcome
+        assert isinstance(lost, Lost)
+        assert value_of(await stand.run("echo", n=1)) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("no_such_module:app", "no_such_module"),
+        ("tests.executors.hostile:absent", "absent"),
+        ("tests.executors.hostile:broken", "the pool could not be opened"),
+    ],
+)
+async def test_open_says_why_children_cannot_start(tmp_path: Path, target: str, words: str) -> None:
+    with pytest.raises(ChildrenFailed, match=words):
+        async with processes(tmp_path, target=target):
+            pass
+
+
+async def test_close_leaves_no_process(tmp_path: Path) -> None:
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    async with processes(tmp_path) as stand:
+        _, task = await stand.start("stubborn")
+        started = {process.pid for process in psutil.Process().children(recursive=True)} - before
+    assert len(started) == 3
+    assert isinstance((await task).outcome, Cancelled)
+    await eventually(lambda: not any(psutil.pid_exists(pid) for pid in started))
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from headrace.executors.process import ProcessExecutor
+from headrace.testing.executor_conformance import Stand
+from headrace.testing.executor_conformance.tasks import TARGET
+
+async def main():
+    make = lambda slots, host: ProcessExecutor(target=TARGET, children=2, slots=slots, host=host)
+    async with Stand.open(make, Path(sys.argv[1]), entries=False) as stand:
+        await stand.start("hold_the_interpreter")
+        await stand.start("stubborn")
+        print("running", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_children_die_with_the_worker(tmp_path: Path) -> None:
+    """Even one that holds the interpreter and one that swallows every exception."""
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "running\n"
+        below = psutil.Process(worker.pid).children(recursive=True)
+        assert len(below) == 3
+    finally:
+        worker.kill()
+        worker.wait()
+    wait_until(lambda: not any(process.is_running() and process.status() != "zombie" for process in below))

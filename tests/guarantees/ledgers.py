@@ -56,7 +56,7 @@ async def stores(url: str, count: int = 2, *, guarded: bool = True, **options: A
 
 async def sound(store: Store) -> None:
     broken = [violation for violation in await store.check() if violation.rule not in WARNINGS]
-    assert broken == []
+    assert broken == [], broken
 
 
 async def register(store: Store, *workers: str) -> None:

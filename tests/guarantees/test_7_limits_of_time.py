@@ -1,0 +1,217 @@
+"""Promise 7: a limit is a limit. Soft and hard time limits hold for async, sync and command tasks, CPU-bound ones too.
+
+A hard kill is recorded by the one who killed, and a cancel of a running task takes effect within about a second.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.guarantees import tasks_poison
+from tests.guarantees.declared import Tasks, notes
+from tests.guarantees.harness import DONE_CEILING, Harness
+from tests.support.waiting import wait_until
+
+TARGET = "tests.guarantees.tasks_poison:app"
+GATE = "calm"
+# A second is the promise on a machine that has time; this one may be busy with the rest of the suite.
+SOON = 5.0
+
+
+@pytest.fixture
+def tasks(harness: Harness) -> Iterator[Tasks]:
+    made = tasks_poison.declared.on(harness.url)
+    yield made
+    made.app.close()
+
+
+def _ended(harness: Harness, ids: list[int]) -> dict[int, Any]:
+    wait_until(
+        lambda: all(harness.ledger.task(task).state in ("failed", "completed", "cancelled") for task in ids),
+        DONE_CEILING,
+        message=f"{ids} end; {harness.describe()}",
+    )
+    rows = harness.ledger.tasks()
+    return {task: rows[task] for task in ids}
+
+
+def _durations(harness: Harness) -> dict[int, float]:
+    """Seconds between start and finish as the ledger has them, by task."""
+    rows = harness.ledger.query("SELECT task, started_at, finished_at FROM {attempts} WHERE started_at IS NOT NULL")
+    return {task: _seconds(finished) - _seconds(started) for task, started, finished in rows if finished is not None}
+
+
+def _seconds(instant: Any) -> float:
+    return instant / 1e6 if isinstance(instant, int) else instant.timestamp()
+
+
+# --- soft -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("R6", "R110")
+def test_the_soft_limit_is_raised_inside_the_task(harness: Harness, tasks: Tasks) -> None:
+    """SoftTimeLimitExceeded is caught inside waiting, blocking and spinning code (the note `soft`), and re-raised it is
+    the failure of the task, of reason timeout (R6, R110 for the part that concerns the task).
+    """
+    harness.worker(target=TARGET, concurrency=8, children=2)
+    names = ["soft_async", "soft_async_blocking", "soft_sync", "soft_sync_spinning"]
+    handles = {name: getattr(tasks, name).enqueue() for name in names}
+    rows = _ended(harness, [handle.id for handle in handles.values()])
+    told = {note.task for note in notes(harness.side, "soft")}
+    for name, handle in handles.items():
+        assert handle.id in told, f"{name} was not told"
+        assert (rows[handle.id].state, rows[handle.id].reason) == ("failed", "timeout"), name
+        assert rows[handle.id].attempt == 1
+    classes = dict(harness.ledger.query("SELECT id, error_class FROM {history}"))
+    assert {classes[handle.id] for handle in handles.values()} == {"headrace.SoftTimeLimitExceeded"}
+
+
+@pytest.mark.requirement("R6")
+def test_a_task_that_cleans_up_at_its_soft_limit_completes(harness: Harness, tasks: Tasks) -> None:
+    """R6: «so that it can clean up»; what it returns then is its result."""
+    harness.worker(target=TARGET, concurrency=8, children=2)
+    handles = [tasks.tidy_async.enqueue(), tasks.tidy_sync.enqueue()]
+    assert [handle.result(timeout=60) for handle in handles] == ["cleaned up", "cleaned up"]
+
+
+def test_a_command_gets_sigterm_at_its_soft_limit(harness: Harness, tasks: Tasks) -> None:
+    """It may clean up and say so; it is not asked twice, and not killed while it tidies up."""
+    harness.worker("--threads", "2", target=TARGET, concurrency=4, children=1)
+    script = (
+        "import signal, sys, time\n"
+        "def stop(*_):\n    print('asked', flush=True)\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    handle = tasks.app.commands.submit([sys.executable, "-c", script], soft_timeout=1.0, timeout=60)
+    _ended(harness, [handle.id])
+    assert "asked" in _output(harness, handle.id)
+
+
+def _output(harness: Harness, task: int) -> str:
+    lines = harness.ledger.with_store(lambda store: store.logs(task))
+    return "\n".join(line.line for line in lines)
+
+
+# --- hard -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.chaos
+@pytest.mark.requirement("R5")
+def test_the_hard_limit_ends_whatever_runs(harness: Harness, tasks: Tasks) -> None:
+    """CPU-bound loops, blocking C calls with and without the GIL, stubborn coroutines and ones that block the loop:
+    each is ended soon after its limit of one second (R5) and recorded as timed_out by the one who killed; the
+    neighbours on the same loop complete uncharged.
+    """
+    harness.worker(target=TARGET, concurrency=16, children=2)
+    neighbours = harness.enqueue(tasks.neighbour, [{"gate": GATE}] * 4)
+    wait_until(lambda: len(notes(harness.side, "begin")) >= len(neighbours), DONE_CEILING)
+    hows = {
+        tasks.hard_sync: ["spin", "block", "hold_gil", "hash", "ignore_sigterm"],
+        tasks.hard_async: ["wait", "stubborn", "spin", "block", "hold_gil"],
+    }
+    ids: dict[int, tuple[str, str]] = {}
+    for task, each in hows.items():
+        kind = "sync" if task is tasks.hard_sync else "async"
+        found = harness.enqueue(task, [{"how": how} for how in each])
+        ids |= dict(zip(found, [(kind, how) for how in each], strict=True))
+    rows = _ended(harness, list(ids))
+    for task, name in ids.items():
+        assert (name, rows[task].state, rows[task].reason, rows[task].attempt) == (name, "failed", "timeout", 1)
+        (attempt,) = [attempt for attempt in harness.ledger.attempts(task) if attempt.charged]
+        assert (name, attempt.state) == (name, "timed_out")
+        # What a loop or a child's parent can end itself it records itself; the rest was killed by the supervisor.
+        by_supervisor = name in {("async", "spin"), ("async", "block"), ("async", "hold_gil")}
+        assert (name, attempt.recorded_by) == (name, "supervisor" if by_supervisor else "worker")
+    durations = _durations(harness)
+    late = {ids[task]: seconds for task, seconds in durations.items() if task in ids and seconds > 1.0 + SOON}
+    assert late == {}
+    harness.open_gate(GATE)
+    harness.until_done(neighbours)
+    assert {harness.ledger.task(task).attempt for task in neighbours} == {1}
+    assert {harness.ledger.task(task).state for task in neighbours} == {"completed"}
+
+
+@pytest.mark.requirement("A66")
+def test_a_task_over_its_limit_is_tried_again(harness: Harness, tasks: Tasks) -> None:
+    """A66: killed, and retried: the second attempt runs in another process than the first."""
+    harness.worker(target=TARGET, concurrency=4, children=1)
+    (task,) = harness.enqueue(tasks.hard_sync_twice, [{}])
+    rows = _ended(harness, [task])
+    assert (rows[task].state, rows[task].reason, rows[task].attempt) == ("failed", "timeout", 2)
+    first, second = notes(harness.side, "begin")
+    assert first.pid != second.pid
+
+
+@pytest.mark.chaos
+def test_a_command_over_its_limit_dies_with_its_whole_group(harness: Harness, tasks: Tasks, tmp_path: Path) -> None:
+    """A command that ignores SIGTERM, as do its children: after the limit no process of the group is left."""
+    harness.worker("--threads", "2", target=TARGET, concurrency=4, children=1)
+    pids = tmp_path / "pids"
+    script = (
+        "import os, signal, subprocess, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if len(sys.argv) > 2:\n"
+        "    subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1]])\n"
+        "with open(sys.argv[1], 'a') as file:\n"
+        "    print(os.getpid(), file=file)\n"
+        "time.sleep(600)\n"
+    )
+    argv = [sys.executable, "-c", script, str(pids), script]
+    handle = tasks.app.commands.submit(argv, soft_timeout=1.5, timeout=3.0)
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2, DONE_CEILING)
+    members = [psutil.Process(int(pid)) for pid in pids.read_text().split()]
+    rows = _ended(harness, [handle.id])
+    assert (rows[handle.id].state, rows[handle.id].reason) == ("failed", "timeout")
+    assert [attempt.state for attempt in harness.ledger.attempts(handle.id)] == ["timed_out"]
+    wait_until(lambda: not any(_runs(member) for member in members), SOON, message="the whole group is gone")
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# --- cancel -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A19")
+@pytest.mark.parametrize("name", ["patient_async", "patient_sync", "patient_spinning", "tidy_when_cancelled"])
+def test_cancel_of_a_running_task_takes_effect_soon(harness: Harness, tasks: Tasks, name: str) -> None:
+    """A19: running -> cancelled through the cancellation path, soon, for waiting, blocking and spinning code."""
+    harness.worker(target=TARGET, concurrency=4, children=1)
+    handle = getattr(tasks, name).enqueue()
+    wait_until(lambda: notes(harness.side, "begin"), DONE_CEILING)
+    seconds = _time(lambda: handle.cancel(), until=lambda: handle.state() == "cancelled")
+    assert seconds < SOON
+    row = harness.ledger.task(handle.id)
+    assert (row.state, row.reason) == ("cancelled", "user")
+    assert bool(notes(harness.side, "told")) == (name == "tidy_when_cancelled")
+
+
+@pytest.mark.requirement("A19")
+def test_cancel_of_a_running_command_takes_effect_soon(harness: Harness, tasks: Tasks, tmp_path: Path) -> None:
+    harness.worker("--threads", "2", target=TARGET, concurrency=4, children=1)
+    pid = tmp_path / "pid"
+    script = "import os, sys, time\nopen(sys.argv[1], 'w').write(f'{os.getpid()}\\n')\ntime.sleep(600)\n"
+    handle = tasks.app.commands.submit([sys.executable, "-c", script, str(pid)])
+    wait_until(lambda: pid.exists() and pid.read_text().endswith("\n"), DONE_CEILING)
+    process = psutil.Process(int(pid.read_text()))
+    seconds = _time(lambda: handle.cancel(), until=lambda: handle.state() == "cancelled")
+    assert seconds < SOON
+    wait_until(lambda: not _runs(process), SOON)
+
+
+def _time(act: Callable[[], object], *, until: Callable[[], bool]) -> float:
+    began = time.monotonic()
+    act()
+    wait_until(until, DONE_CEILING)
+    return time.monotonic() - began

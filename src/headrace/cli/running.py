@@ -28,6 +28,9 @@ Children = Annotated[
     ),
 ]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads for tasks that ask for one, per process.")]
+Commands = Annotated[
+    int, typer.Option("--commands", min=0, help="Commands at once, per process.", show_default="cores")
+]
 Processes = Annotated[int, typer.Option("--processes", "-p", min=1, help="Worker processes below the supervisor.")]
 Grace = Annotated[
     float, typer.Option("--grace", min=0, help="Seconds that running tasks get after SIGTERM before they go back.")
@@ -54,6 +57,7 @@ def worker(
     concurrency: Concurrency = 100,
     children: Children = _CORES,
     threads: Threads = 0,
+    commands: Commands = _CORES,
     processes: Processes = 1,
     grace: Grace = 30.0,
     max_tasks: MaxTasks = None,
@@ -67,6 +71,7 @@ def worker(
         concurrency=concurrency,
         children=children,
         threads=threads,
+        commands=commands,
         processes=processes,
         grace=grace,
         max_tasks=max_tasks,

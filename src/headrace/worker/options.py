@@ -20,7 +20,7 @@ class WorkerOptions:
     concurrency: int = 100  # coroutines per process
     children: int = field(default_factory=_cores)  # killable processes for `def` tasks, per process
     threads: int = 0
-    commands: int = 0
+    commands: int = field(default_factory=_cores)  # commands at once, per process
     processes: int = 1
     burst: bool = False  # stop when nothing is ready and nothing runs
     grace: float = 30.0  # how long running tasks may take to end after SIGTERM

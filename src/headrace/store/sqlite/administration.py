@@ -32,11 +32,16 @@ def check_location(path: str) -> None:
         )
 
 
-def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:
-    """A new writing connection, under the lock between processes: the schema is made once, a newer one is refused."""
+def use_wal(connection: sqlite3.Connection, path: str) -> None:
+    """Kept in the file: set before the first schema, because a change needs a moment without any transaction."""
     if path != MEMORY:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA journal_size_limit = 67108864")
+
+
+def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:
+    """A new writing connection, under the lock between processes: the schema is made once, a newer one is refused."""
+    use_wal(connection, path)
     if connection.execute(_HAS_SCHEMA, (f"{options.name}_meta",)).fetchone() is None:
         if not options.migrate:
             raise SchemaError(f"{path} has no schema of the app {options.name!r}; run: headrace db upgrade")
@@ -91,6 +96,7 @@ class Administering(Part):
             return await self.database.alone(work)
         check_location(self.database.path)
         bare = Database(self.database.path, self.database.options)
+        bare.prepare = lambda connection: use_wal(connection, self.database.path)
         await bare.open()
         try:
             return await bare.alone(work)

@@ -1,7 +1,7 @@
 """Named queries from .sql files, so that hot SQL is read and reviewed as SQL.
 
-A file holds several queries, each headed by `-- name: claim` and a comment that says what it does. The schema (PostgreSQL,
-`headrace.tasks`) or the table prefix (SQLite, `headrace_tasks`) is replaced once, when the files are read.
+A file holds several queries, each headed by `-- name: claim` and a comment that says what it does. The schema
+(PostgreSQL, `headrace.tasks`) or the table prefix (SQLite, `headrace_tasks`) is replaced once, when the files are read.
 """
 
 import re

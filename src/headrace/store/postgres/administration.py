@@ -7,7 +7,7 @@ from importlib.resources import files
 from headrace._version import __version__
 from headrace.core.errors import SchemaError
 from headrace.store.base import Violation
-from headrace.store.postgres.connection import Database
+from headrace.store.postgres.connection import Connection, Database
 
 
 class Administration:
@@ -33,7 +33,16 @@ class Administration:
         return await migrations.async_current(self._database.dsn, name=self._database.name)
 
     async def check(self) -> list[Violation]:
-        return []
+        from headrace.store.checker import check_rows, statements
+
+        queries = statements("postgresql", self._database.name)
+
+        async def read(connection: Connection) -> list[Violation]:
+            # One snapshot of all tables; the transaction was begun by the first statement.
+            await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return check_rows({table: await connection.fetch(sql) for table, sql in queries.items()})
+
+        return await self._database.run(read, repeatable=True)
 
     async def require_schema(self) -> None:
         """Refuse a database without our schema, or with one that this code does not know."""

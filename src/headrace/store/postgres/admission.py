@@ -10,13 +10,15 @@ from dataclasses import dataclass, field
 from headrace.core.limits import Gate, gates_from_json, take
 from headrace.core.task import ClaimedTask, Ref
 from headrace.store.base import Admission
+from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Connection, Database, Rows
 
 
 class Admitting:
-    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
         self._database = database
         self._queries = queries
+        self._claims = claims
 
     async def admit(self, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
         ungated = frozenset(Ref(claim.id, claim.claim_no) for claim in claims if not claim.gated)
@@ -28,12 +30,15 @@ class Admitting:
             return await self._admit(connection, worker, gated)
 
         answer = await self._database.run(write, repeatable=True)
+        self._claims.forget(worker, answer.parked)
         return Admission(admitted=answer.admitted | ungated, parked=answer.parked)
 
     async def _admit(self, connection: Connection, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
         rows = await connection.fetch(self._queries["gated_claims"], worker, [claim.id for claim in claims])
         texts: dict[Ref, str] = {Ref(row["id"], row["claim_no"]): row["gates"] for row in rows}
         refs = [ref for claim in claims if (ref := Ref(claim.id, claim.claim_no)) in texts]
+        if not refs:
+            return Admission(admitted=frozenset())
         gates = {ref: gates_from_json(texts[ref]) for ref in refs}
         keys = sorted({gate_key(gate) for ref in refs for gate in gates[ref]})
         orders = sorted({gate.key for ref in refs for gate in gates[ref] if gate.kind == "order"})

@@ -1,45 +1,33 @@
 """Claim, start and what a running task writes of itself."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
+from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database, Rows
-from headrace.store.postgres.wakeups import Waker
-
-# Other processes may enqueue something that is due sooner than what this one knows of.
-_LOOK_AGAIN = 0.25
-PROMOTE_LIMIT = 500
 
 
 class Claiming:
-    def __init__(self, database: Database, queries: Mapping[str, str], waker: Waker) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
         self._database = database
         self._queries = queries
-        self._waker = waker
-        self._next_due = 0.0
+        self._claims = claims
 
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
         if not any(want.n > 0 for want in wants):
             return []
-        await self.promote_when_due()
-        rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(wants), verb="claim")
-        return claimed_tasks(rows)
+        async with self._claims.asking(worker):
+            # Not repeated when the connection is lost: the first try may have claimed.
+            rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(wants), verb="claim")
+        claimed = claimed_tasks(rows)
+        self._claims.hand(worker, claimed)
+        return claimed
 
-    async def promote_when_due(self) -> None:
-        if asyncio.get_running_loop().time() >= self._next_due:
-            await self.promote()
-
-    async def promote(self, *, limit: int = PROMOTE_LIMIT) -> float | None:
-        [row] = await self._database.fetch(self._queries["promote"], limit, repeatable=True)
-        wait: float | None = 0.0 if row["promoted"] >= limit else row["next_in"]
-        pause = _LOOK_AGAIN if wait is None else min(wait, _LOOK_AGAIN)
-        self._next_due = asyncio.get_running_loop().time() + pause
-        if row["queues"]:
-            await self._waker.wake(row["queues"])
-        return wait
+    async def promote(self, *, limit: int = 500) -> float | None:
+        await self._database.fetch(self._queries["promote"], limit, repeatable=True)
+        [row] = await self._database.fetch(self._queries["next_due"], repeatable=True)
+        return None if row[0] is None else max(0.0, row[0])
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
         tasks, claim_nos = [ref.id for ref in refs], [ref.claim_no for ref in refs]
@@ -59,7 +47,9 @@ class Claiming:
 
     async def record_handle(self, worker: str, ref: Ref, handle: str) -> bool:
         return bool(
-            await self._database.fetch(self._queries["record_handle"], worker, ref.id, ref.claim_no, handle, repeatable=True)
+            await self._database.fetch(
+                self._queries["record_handle"], worker, ref.id, ref.claim_no, handle, repeatable=True
+            )
         )
 
     async def progress(self, worker: str, values: Sequence[tuple[Ref, str]]) -> None:
@@ -84,5 +74,5 @@ def want_columns(wants: Sequence[Want]) -> tuple[list[str], list[str], list[int]
     )
 
 
-def claimed_tasks(rows: Rows | Sequence[Sequence[Any]]) -> list[ClaimedTask]:
+def claimed_tasks(rows: Rows) -> list[ClaimedTask]:
     return [ClaimedTask._make(row) for row in rows]

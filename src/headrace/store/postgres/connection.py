@@ -6,9 +6,9 @@ Nothing here leaves state in a session (no SET, no advisory lock), so that a tra
 import asyncio
 import random
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
 
 import asyncpg
 
@@ -16,8 +16,22 @@ from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
 from headrace.runtime.faults import reached
 from headrace.store.base import StoreOptions
 
-type Connection = asyncpg.Connection[asyncpg.Record]
-type Rows = list[asyncpg.Record]
+type Rows = list[Any]
+
+_asyncpg: Any = asyncpg  # it ships no types
+
+
+class Connection(Protocol):
+    """What we use of asyncpg's connection."""
+
+    async def fetch(self, query: str, *arguments: Any) -> Rows: ...
+
+    async def fetchval(self, query: str, *arguments: Any) -> Any: ...
+
+    async def execute(self, query: str, *arguments: Any) -> str: ...
+
+    def transaction(self) -> AbstractAsyncContextManager[None]: ...
+
 
 # What a transaction may lose against another: nothing was written, and the next try usually passes.
 _CONTENTION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
@@ -36,7 +50,7 @@ _OUTAGE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 _NO_SCHEMA = (asyncpg.InvalidSchemaNameError, asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError)
 
 
-class _PlainConnection(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument]
+class _PlainConnection(asyncpg.Connection):
     """A connection that is returned to the pool without a round trip: there is no session state to reset."""
 
     __slots__ = ()
@@ -53,7 +67,7 @@ class Database:
         self.name = options.name
         self.masked = masked(dsn)
         self._options = options
-        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
+        self._pool: Any = None
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +77,7 @@ class Database:
         if self._pool is not None:
             return
         try:
-            self._pool = await asyncpg.create_pool(
+            self._pool = await _asyncpg.create_pool(
                 self.dsn,
                 min_size=1,
                 max_size=self._options.pool_size,
@@ -135,7 +149,9 @@ class Database:
             except _CONTENTION as error:
                 contended += 1
                 if contended == _CONTENTION_TRIES:
-                    raise StoreUnavailable(f"{self.masked}: still contended after {contended} tries: {error}") from error
+                    raise StoreUnavailable(
+                        f"{self.masked}: still contended after {contended} tries: {error}"
+                    ) from error
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**contended))
             except StoreUnavailable:
                 if not repeatable or outages == len(_OUTAGE_PAUSES):
@@ -150,7 +166,7 @@ class Database:
             raise StoreError(f"{self.masked}: the store is not open; await store.open() first")
         try:
             async with self._pool.acquire() as connection:
-                yield connection  # pyright: ignore[reportReturnType]
+                yield connection
         except asyncpg.PostgresError as error:
             raise self._translated(error) from error
         except (asyncpg.InterfaceError, OSError) as error:
@@ -161,15 +177,16 @@ class Database:
     def _translated(self, error: asyncpg.PostgresError) -> Exception:
         if isinstance(error, _NO_SCHEMA):
             return SchemaError(
-                f"{self.masked}: the schema {self.name!r} is missing or incomplete ({error});"
-                " run `headrace db upgrade`"
+                f"{self.masked}: the schema {self.name!r} is missing or incomplete ({error}); run `headrace db upgrade`"
             )
         if isinstance(error, _OUTAGE):
             return self.unavailable(error)
         return error
 
     def unavailable(self, error: BaseException) -> StoreUnavailable:
-        return StoreUnavailable(f"{self.masked}: {type(error).__name__}: {error or 'no answer'}; it is safe to try again")
+        return StoreUnavailable(
+            f"{self.masked}: {type(error).__name__}: {error or 'no answer'}; it is safe to try again"
+        )
 
 
 def masked(dsn: str) -> str:
@@ -177,6 +194,6 @@ def masked(dsn: str) -> str:
     return re.sub(r"(password=)[^&\s]*", r"\1***", re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", dsn))
 
 
-def column[T](rows: Sequence[Sequence[T]]) -> list[T]:
+def column(rows: Rows) -> list[Any]:
     """The first column of every row."""
     return [row[0] for row in rows]

@@ -144,7 +144,7 @@ def answers(rows: Sequence[Sequence[Any]]) -> list[Enqueued]:
 def refusal(error: asyncpg.PostgresError) -> Exception:
     """What the function refused, as one of our errors; anything else as it is."""
     detail, hint = str(getattr(error, "detail", "")), str(getattr(error, "hint", ""))
-    match error.sqlstate:
+    match getattr(error, "sqlstate", None):
         case "HR001":
             return DuplicateTask(detail, int(hint))
         case "HR002":

@@ -1,6 +1,6 @@
 """Finish: settlements to one call of the server's function, and an exact account of what became of each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,22 +10,22 @@ from headrace.core.settlement import Settlement
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
-from headrace.store.postgres.claiming import Claiming, claimed_tasks, want_columns
-from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.claiming import claimed_tasks, want_columns
+from headrace.store.postgres.claims import HandedClaims
+from headrace.store.postgres.connection import Connection, Database, Rows
 
 
 class Finishing:
-    def __init__(self, database: Database, queries: Mapping[str, str], claiming: Claiming) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
         self._database = database
         self._queries = queries
-        self._claiming = claiming
+        self._claims = claims
+        claims.release = self._release_stranded
 
     async def finish(
         self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
     ) -> FinishReport:
         first, again = _without_repetitions(settlements)
-        if wants:
-            await self._claiming.promote_when_due()
         try:
             report = await self._finish(worker, first, wants)
         except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
@@ -35,15 +35,28 @@ class Finishing:
         return report
 
     async def _finish(self, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want]) -> FinishReport:
-        arguments = (worker, *_columns(settlements), *want_columns(wants))
+        columns = _columns(settlements)
+        tries = 0
 
-        async def write(connection: Connection) -> list[Any]:
-            return await connection.fetch(self._queries["finish"], *arguments)
+        async def write(connection: Connection) -> Rows:
+            nonlocal tries
+            tries += 1
+            if tries > 1 and wants:
+                self._claims.doubt(worker)
+            asked = want_columns(wants if tries == 1 else ())
+            return await connection.fetch(self._queries["finish"], worker, *columns, *asked)
 
-        # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`.
-        rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
+        # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`. The claim is
+        # not: what the first try may have claimed is given back before the next one.
+        if any(want.n > 0 for want in wants):
+            async with self._claims.asking(worker):
+                rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
+        else:
+            rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
         refused = {Ref(row[0], row[1]) for row in rows if row["state"] == "refused"}
         claimed = tuple(claimed_tasks(rows[len(refused) :]))
+        self._claims.hand(worker, claimed)
+        self._claims.forget(worker, (Ref(s.task, s.claim_no) for s in settlements))
         accepted = frozenset(Ref(s.task, s.claim_no) for s in settlements) - refused
         if not refused:
             return FinishReport(accepted=accepted, claimed=claimed)
@@ -53,17 +66,18 @@ class Finishing:
             accepted=accepted, repeated=repeated, refused=frozenset(refused) - repeated, claimed=claimed
         )
 
+    async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:
+        await self.finish(
+            worker, [Settlement(task=ref.id, claim_no=ref.claim_no, state=TaskState.PENDING) for ref in refs]
+        )
+
     async def _record_late(self, worker: str, late: Sequence[Settlement]) -> frozenset[Ref]:
         """Tell reports that were written before from late ones, and record the late ones."""
 
         async def write(connection: Connection) -> frozenset[Ref]:
-            rows = await connection.fetch(
-                self._queries["standing"], [s.task for s in late], [s.claim_no for s in late]
-            )
+            rows = await connection.fetch(self._queries["standing"], [s.task for s in late], [s.claim_no for s in late])
             standing = {Ref(row["task"], row["claim_no"]): row for row in rows}
-            repeated = {
-                ref for s in late if (ref := Ref(s.task, s.claim_no)) in standing and _same(s, standing[ref])
-            }
+            repeated = {ref for s in late if (ref := Ref(s.task, s.claim_no)) in standing and _same(s, standing[ref])}
             strangers = [s for s in late if Ref(s.task, s.claim_no) not in repeated]
             if strangers:
                 await connection.execute(
@@ -163,10 +177,7 @@ def _columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
 def _without_repetitions(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
     """A statement may touch a row once: the second report of one task goes into the next call."""
     first: dict[int, Settlement] = {}
-    again: list[Settlement] = []
-    for settlement in settlements:
-        if first.setdefault(settlement.task, settlement) is not settlement:
-            again.append(settlement)
+    again = [s for s in settlements if first.setdefault(s.task, s) is not s]
     return list(first.values()), again
 
 

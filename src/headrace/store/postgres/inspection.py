@@ -52,7 +52,7 @@ class Inspection:
 
     async def attempts(self, task: int) -> list[AttemptRecord]:
         rows = await self._database.fetch(self._queries["attempts"], task, repeatable=True)
-        return [AttemptRecord(**{**row, "state": AttemptState(row["state"])}) for row in rows]
+        return [AttemptRecord(**dict[str, Any]({**row, "state": AttemptState(row["state"])})) for row in rows]
 
     async def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -83,4 +83,5 @@ class Inspection:
 
 
 def task_record(row: Mapping[str, Any]) -> TaskRecord:
-    return TaskRecord(**{**row, "lane": Lane(row["lane"]), "state": TaskState(row["state"])})
+    fields: dict[str, Any] = {**row, "lane": Lane(row["lane"]), "state": TaskState(row["state"])}
+    return TaskRecord(**fields)

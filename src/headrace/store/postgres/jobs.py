@@ -64,4 +64,5 @@ class Jobs:
 
 
 def _record(row: Mapping[str, Any]) -> JobRecord:
-    return JobRecord(**{**row, "state": JobState(row["state"])})
+    fields: dict[str, Any] = {**row, "state": JobState(row["state"])}
+    return JobRecord(**fields)

@@ -81,4 +81,5 @@ def _released(claim: ClaimedTask) -> Settlement:
 
 
 def _record(row: Mapping[str, Any]) -> WorkerRecord:
-    return WorkerRecord(**{**row, "queues": tuple(orjson.loads(row["queues"]))})
+    fields: dict[str, Any] = {**row, "queues": tuple(orjson.loads(row["queues"]))}
+    return WorkerRecord(**fields)

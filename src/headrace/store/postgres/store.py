@@ -9,6 +9,7 @@ from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
 from headrace.store.postgres.claiming import Claiming
+from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
 from headrace.store.postgres.finishing import Finishing
@@ -33,9 +34,10 @@ class PostgresStore:
         self._waker = Waker(database, queries)
         self._listener = Listener(database)
         self._administration = Administration(database, queries)
-        claiming = Claiming(database, queries, self._waker)
+        claims = HandedClaims(database, queries)
+        claiming = Claiming(database, queries, claims)
         enqueueing = Enqueueing(database, queries, self._waker, notify=options.extra.get("notify", True))
-        finishing = Finishing(database, queries, claiming)
+        finishing = Finishing(database, queries, claims)
         inspection = Inspection(database, queries)
 
         self.enqueue = enqueueing.enqueue
@@ -46,7 +48,7 @@ class PostgresStore:
         self.progress = claiming.progress
         self.promote = claiming.promote
         self.finish = finishing.finish
-        admitting = Admitting(database, queries)
+        admitting = Admitting(database, queries, claims)
         cancelling = Cancelling(database, queries)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)

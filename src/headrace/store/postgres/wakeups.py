@@ -12,11 +12,13 @@ import asyncpg
 from headrace.core.errors import HeadraceError
 from headrace.store.postgres.connection import Database
 
-# NOTIFY takes a lock that serialises commits (9.9k -> 3.8k commits/s with 32 clients), so it is sent at the first sign of
-# work, and then at most once per queue in this time.
+# NOTIFY takes a lock that serialises commits (9.9k -> 3.8k commits/s with 32 clients), so it is sent at the first sign
+# of work, and then at most once per queue in this time.
 _QUIET = 0.005
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _CHECK = 15.0
+
+_asyncpg: Any = asyncpg  # it ships no types
 
 
 class Waker:
@@ -127,14 +129,18 @@ class Listener:
         failures = 0
         while True:
             try:
-                connection = await asyncpg.connect(self._database.dsn, **self._database.connect_arguments())
+                connection = await _asyncpg.connect(self._database.dsn, **self._database.connect_arguments())
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
                 await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)] * random.uniform(0.8, 1.2))
                 failures += 1
                 continue
             try:
                 lost = asyncio.Event()
-                connection.add_termination_listener(lambda _, lost=lost: lost.set())
+
+                def on_end(_: Any, lost: asyncio.Event = lost) -> None:
+                    lost.set()
+
+                connection.add_termination_listener(on_end)
                 await connection.add_listener(self._database.name, self._queue_has_work)
                 await connection.add_listener(f"{self._database.name}_cancel", self._worker_is_told)
                 failures = 0

@@ -3,26 +3,16 @@
 SELECT * FROM headrace.claim_v1($1, $2, $3, $4, $5);
 
 -- name: promote
--- Readies due tasks; says how many, of which queues, and in how many seconds the next one is due.
-WITH clock AS MATERIALIZED (
-    -- As a scalar subquery it is a bound of the index scan; clock_timestamp() itself would filter every future task.
-    SELECT clock_timestamp() AS at
-), due AS MATERIALIZED (
-    SELECT t.id FROM headrace.tasks t
-    WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL AND t.eligible_at <= (SELECT at FROM clock)
-    ORDER BY t.eligible_at LIMIT $1::integer
-    FOR UPDATE SKIP LOCKED
-), promoted AS (
-    UPDATE headrace.tasks t SET ready_at = (SELECT at FROM clock) FROM due WHERE t.id = due.id RETURNING t.queue
-)
-SELECT (SELECT count(*) FROM promoted) AS promoted,
-       (SELECT array_agg(DISTINCT queue) FROM promoted) AS queues,
-       extract(epoch FROM (
-           SELECT t.eligible_at FROM headrace.tasks t
-           WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
-             AND t.eligible_at > (SELECT at FROM clock)
-           ORDER BY t.eligible_at LIMIT 1
-       ) - (SELECT at FROM clock))::double precision AS next_in;
+-- Readies due tasks; how many.
+SELECT headrace.promote_v1($1);
+
+-- name: next_due
+-- Seconds until the next task is due, NULL when none waits.
+SELECT extract(epoch FROM (
+    SELECT t.eligible_at FROM headrace.tasks t
+    WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
+    ORDER BY t.eligible_at LIMIT 1
+) - clock_timestamp())::double precision;
 
 -- name: start
 -- Writes `running` and an attempt row.

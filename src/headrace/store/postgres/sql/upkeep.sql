@@ -129,7 +129,7 @@ CROSS JOIN LATERAL (
         SELECT FROM headrace.tasks t
         WHERE t.queue = $1 AND t.pool = p.pool AND t.lane = 1 AND t.state = 'pending' AND t.ready_at IS NOT NULL
         LIMIT $2::integer
-    ) AS some
+    ) AS found
 ) AS counted;
 
 -- name: count_outcomes

@@ -32,6 +32,10 @@ type Parameters = Sequence[Any] | Mapping[str, Any]
 # A transaction that others wait for should be over in 20 ms; the commit itself needs some of that.
 _SHARED_SECONDS = 0.012
 _LOCKED_SECONDS = 30.0
+# Others may be changing the schema.
+_MIGRATION_SECONDS = 60.0
+# A thread that waits for somebody else's lock cannot be stopped; it ends with the process.
+_CLOSING_SECONDS = 5.0
 
 # Connections of the parent process. Closing them in a forked child could remove the write-ahead log under the parent.
 _ABANDONED: list[Any] = []
@@ -116,7 +120,7 @@ class _Thread:
         with self._ready:
             self._closing = True
             self._ready.notify()
-        self._thread.join()
+        self._thread.join(_CLOSING_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -338,20 +342,21 @@ class Database:
 
         `verb` names the fault points around the commit.
         """
-        return await self._answer(self._running()[0].submit(work, urgent=urgent, verb=verb))
+        return await self._answer(self._running()[0].submit(work, urgent=urgent, verb=verb), self._locked_seconds)
 
     async def alone[T](self, work: Work[T]) -> T:
         """Run `work` on the writing connection outside a transaction: it makes its own."""
-        return await self._answer(self._running()[0].submit(work, alone=True))
+        patience = max(self._locked_seconds, _MIGRATION_SECONDS)
+        return await self._answer(self._running()[0].submit(work, alone=True), patience)
 
-    async def _answer(self, job: _Job) -> Any:
-        giving_up = asyncio.get_running_loop().call_later(self._locked_seconds, job.expire)
+    async def _answer(self, job: _Job, patience: float) -> Any:
+        giving_up = asyncio.get_running_loop().call_later(patience, job.expire)
         try:
             return await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
             if job.expired:
                 raise StoreUnavailable(
-                    f"{self.path} has been locked by another process for {self._locked_seconds:g} s; nothing was "
+                    f"{self.path} has been locked by another process for {patience:g} s; nothing was "
                     "written. Look for a transaction left open on the file, or a stopped process"
                 ) from None
             raise

@@ -122,6 +122,11 @@ class Listener:
             with suppress(OSError):
                 os.unlink(address)
 
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """What has been heard and not yet been asked for."""
+        return tuple(self._pending)
+
     def note(self, names: Iterable[str]) -> None:
         """From the listener's own loop."""
         for name in names:

@@ -1,0 +1,168 @@
+"""What goes wrong with a file: full disks, locks, foreign files, places where it cannot be."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
+from headrace.core.task import NewTask
+from headrace.store.base import StoreOptions
+from headrace.store.sqlite import SQLiteStore
+from headrace.store.sqlite.connection import Transaction
+from headrace.store.sqlite.mounts import NETWORK, file_system
+
+
+def store_at(path: Path, **extra: object) -> SQLiteStore:
+    return SQLiteStore(str(path), StoreOptions(extra=dict(extra)))
+
+
+async def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "full.db")
+    await store.open()
+    try:
+
+        def fill(transaction: Transaction) -> None:
+            transaction.connection.execute("PRAGMA max_page_count = 1").fetchall()  # the size it has now
+
+        await store.database.alone(fill)
+        big = NewTask(name="big", arguments='"' + "x" * 100_000 + '"')
+        with pytest.raises(StoreUnavailable, match="is full"):
+            await store.enqueue([big])
+        assert await store.counts() == {}
+
+        def make_room(transaction: Transaction) -> None:
+            transaction.connection.execute("PRAGMA max_page_count = 1000000").fetchall()
+
+        await store.database.alone(make_room)
+        assert (await store.enqueue([big]))[0].created
+        assert await store.counts() == {"pending": 1}
+    finally:
+        await store.close()
+
+
+async def test_a_full_disk_undoes_the_whole_shared_transaction(tmp_path: Path) -> None:
+    """Callers that shared the commit are all told, and nothing of them is there."""
+    store = store_at(tmp_path / "full.db")
+    await store.open()
+    try:
+        await store.database.alone(
+            lambda transaction: transaction.connection.execute("PRAGMA max_page_count = 1").fetchall()
+        )
+        calls = [store.enqueue([NewTask(name="big", arguments='"' + "x" * 50_000 + '"')]) for _ in range(5)]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(error) for error in errors] == [StoreUnavailable] * 5
+        assert await store.counts() == {}
+    finally:
+        await store.close()
+
+
+async def test_an_error_of_one_caller_leaves_the_others_alone(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "shared.db")
+    await store.open()
+    try:
+
+        def broken(transaction: Transaction) -> None:
+            transaction.run("set_paused", {"queue": "q", "paused": 1})
+            raise ValueError("mine")
+
+        good, bad = store.enqueue([NewTask(name="good")]), store.database.write(broken)
+        first, second = await asyncio.gather(good, bad, return_exceptions=True)
+        assert not isinstance(first, BaseException)
+        assert isinstance(second, ValueError)
+        assert [queue.paused for queue in await store.queues()] == [False]
+    finally:
+        await store.close()
+
+
+async def test_a_locked_database_is_reported_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "locked.db"
+    store = store_at(path, lock_timeout=0.2)
+    await store.open()
+    stranger = sqlite3.connect(path, isolation_level=None)
+    try:
+        stranger.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match=r"locked\.db"):
+            await store.enqueue([NewTask(name="waits")])
+        assert await store.counts() == {}, "a reader is not stopped by a writer"
+        stranger.execute("ROLLBACK")
+        assert (await store.enqueue([NewTask(name="goes")]))[0].created
+        assert await store.counts() == {"pending": 1}
+    finally:
+        stranger.close()
+        await store.close()
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, " * 100)
+    with pytest.raises(SchemaError, match="not an SQLite database"):
+        await store_at(path).open()
+    assert path.read_text() == "not a database, " * 100
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="nowhere"):
+        await store_at(tmp_path / "nowhere" / "x.db").open()
+
+
+async def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is a folder"):
+        await store_at(tmp_path).open()
+
+
+async def test_without_migrate_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="headrace db upgrade"):
+        await SQLiteStore(str(tmp_path / "x.db"), StoreOptions(migrate=False)).open()
+
+
+@pytest.mark.parametrize(("key", "value"), [("schema", "9999"), ("min_code", "99.0.0")])
+async def test_a_newer_schema_is_refused(tmp_path: Path, key: str, value: str) -> None:
+    path = tmp_path / "newer.db"
+    store = store_at(path)
+    await store.open()
+    await store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE headrace_meta SET value = ? WHERE key = ?", (value, key))
+    connection.close()
+    with pytest.raises(SchemaError, match=r"upgrade headrace|or newer"):
+        await store_at(path).open()
+
+
+async def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "x.db")
+    with pytest.raises(StoreError, match="not open"):
+        await store.counts()
+
+
+MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+tmpfs /home/me/my\\040scratch tmpfs rw 0 0
+share /mnt/share cifs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/lib", "ext4"),
+        ("/home/me", "nfs4"),
+        ("/home/me/my scratch/x", "tmpfs"),
+        ("/mnt/share", "cifs"),
+        ("/mnt/shared", "ext4"),
+    ],
+)
+def test_the_innermost_mount_decides(path: str, kind: str) -> None:
+    assert file_system(Path(path), MOUNTS) == kind
+
+
+def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/x {tmp_path.resolve()} nfs rw 0 0\n")
+    monkeypatch.setattr("headrace.store.sqlite.mounts._MOUNTS", mounts)
+    with pytest.raises(StoreError, match="network file system"):
+        asyncio.run(store_at(tmp_path / "x.db").open())
+    assert not (tmp_path / "x.db").exists()
+    assert "ext4" not in NETWORK

@@ -1,4 +1,4 @@
-"""Databases that already have the schema: migrated once, then copied, because there are hundreds of cases."""
+"""Databases that already have the schema: migrated once, then emptied or copied, because there are hundreds of cases."""
 
 import os
 import shutil
@@ -10,13 +10,30 @@ import pytest
 from headrace.store import migrations
 from tests.support.postgres import PostgresServer
 
+_EMPTY = """
+DO $$ BEGIN
+    EXECUTE (
+        SELECT 'TRUNCATE ' || string_agg(format('headrace.%I', tablename), ', ') FROM pg_tables
+        WHERE schemaname = 'headrace' AND tablename NOT IN ('meta', 'alembic_version')
+    );
+END $$
+"""
+
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PostgresServer) -> Iterator[str]:
-    name = f"headrace_template_{os.getpid()}"
-    migrations.upgrade(postgres_server.create_database(name), name="headrace")
+def migrated_postgres(postgres_server: PostgresServer) -> Iterator[str]:
+    name = f"headrace_conformance_{os.getpid()}"
+    url = postgres_server.create_database(name)
+    migrations.upgrade(url, name="headrace")
     yield name
     postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, migrated_postgres: str) -> str:
+    with postgres_server.connect(migrated_postgres) as connection:
+        connection.execute(_EMPTY)
+    return postgres_server.url(migrated_postgres)
 
 
 @pytest.fixture(scope="session")

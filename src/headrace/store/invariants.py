@@ -227,8 +227,6 @@ def _late_reports(rows: Rows) -> Iterator[Finding]:
             yield _attempt(row), "a late report has both a state and an instant"
         if row["state"] == AttemptState.REFUSED and (row["charged"] or row["late_state"] is None):
             yield _attempt(row), "a refused report was charged, or does not say what it reported"
-        if row["late_at"] is not None and row["finished_at"] is not None and row["late_at"] < row["finished_at"]:
-            yield _attempt(row), "the late report came before the end that made it late"
 
 
 # Keys and slots.

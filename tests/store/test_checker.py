@@ -1,0 +1,232 @@
+"""Every rule of the checker: a healthy ledger passes, and breaking the rule by hand in the database is seen."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection, text
+
+from headrace.core.limits import Gate
+from headrace.core.task import Key, NewJob
+from headrace.store import migrations
+from headrace.store.base import Violation
+from headrace.store.checker import RULES, WARNINGS, check_rows, check_sqlite, statements
+from headrace.store.connect import connect, sqlite_path
+from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, task
+from tests.migrations.shape import engine_for
+
+LIMITED = (Gate(kind="limit", key="k", n=1),)
+
+
+async def _live_a_little(url: str) -> dict[str, int]:
+    """One of everything; the ids by what they are."""
+    ledger = Ledger(lambda: connect(url), None)
+    await ledger.open()
+    try:
+        await ledger.register("a")
+        done = await ledger.enqueue_one()
+        await ledger.finish("a", failed(await ledger.claim_one()))
+        await ledger.finish("a", completed(await ledger.claim_due()))
+        broken = await ledger.enqueue_one()
+        await ledger.finish("a", failed_for_good(await ledger.claim_one()))
+        running = await ledger.enqueue_one(gates=LIMITED)
+        claim = await ledger.claim_one()
+        await ledger.store.admit("a", [claim])
+        await ledger.store.start("a", [ref(claim)])
+        parked = await ledger.enqueue_one(gates=LIMITED)
+        await ledger.store.admit("a", await ledger.claim())
+        pending = await ledger.enqueue_one(keys=(Key(scope="unique", key="u"),), delay=600)
+        hook = task("hook", delay=600)
+        job, _ = await ledger.store.create_job(NewJob(name="over", tasks=(task(),), on_success=hook))
+        await ledger.finish("a", completed(await ledger.claim_one()))
+        open_job, answers = await ledger.store.create_job(
+            NewJob(name="open", tasks=(task(delay=600),), on_success=hook)
+        )
+        assert await ledger.store.check() == []
+        return {
+            "done": done, "broken": broken, "running": running, "parked": parked, "pending": pending, "job": job,
+            "open_job": open_job, "in_open_job": answers[0].id,
+        }  # fmt: skip
+    finally:
+        await ledger.close()
+
+
+# By rule: what to do to a healthy ledger. Names in braces are tables, names after a colon ids of `_live_a_little`.
+BREAKS: dict[str, list[str]] = {
+    "live-or-done": ["UPDATE {history} SET id = :pending WHERE id = :broken"],
+    "holder": [
+        "UPDATE {tasks} SET worker = NULL WHERE id = :running",
+        "UPDATE {tasks} SET worker = 'a' WHERE id = :pending",
+        "UPDATE {tasks} SET claim_no = 0 WHERE id = :running",
+    ],
+    "ready-is-pending": [
+        "UPDATE {tasks} SET ready_at = created_at WHERE id = :running",
+        "UPDATE {tasks} SET ready_at = created_at WHERE id = :parked",
+    ],
+    "budget": [
+        "UPDATE {history} SET max_attempts = 1 WHERE id = :done",
+        "UPDATE {tasks} SET attempt = max_attempts WHERE id = :pending",
+    ],
+    "task-instants": [
+        "UPDATE {history} SET finished_at = created_at, started_at = finished_at WHERE id = :done",
+        "UPDATE {tasks} SET claimed_at = {epoch} WHERE id = :running",
+    ],
+    "order-key": ["UPDATE {tasks} SET order_key = 'o', state = 'running', worker = 'a', ready_at = NULL"],
+    "attempt-of-a-task": [
+        "DELETE FROM {history} WHERE id = :done",
+        "UPDATE {attempts} SET claim_no = 99 WHERE task = :done AND claim_no = 1",
+        "UPDATE {attempts} SET run_no = 2 WHERE task = :done",
+    ],
+    "charged-attempts": [
+        "DELETE FROM {attempts} WHERE task = :done AND claim_no = 1",
+        "UPDATE {attempts} SET attempt = 3 WHERE task = :done AND claim_no = 2",
+        "UPDATE {attempts} SET charged = false WHERE task = :done AND claim_no = 1",
+        "UPDATE {history} SET attempt = 1 WHERE id = :done",
+    ],
+    "one-outcome": [
+        "UPDATE {attempts} SET state = 'succeeded' WHERE task = :done",
+        "UPDATE {history} SET state = 'failed' WHERE id = :done",
+        "UPDATE {history} SET claim_no = 7 WHERE id = :done",
+        "DELETE FROM {attempts} WHERE task = :broken",
+        "UPDATE {attempts} SET state = 'succeeded' WHERE task = :running",
+    ],
+    "running-attempt": [
+        "UPDATE {attempts} SET state = 'running' WHERE task = :done",
+        "UPDATE {tasks} SET state = 'claimed' WHERE id = :running",
+        "UPDATE {tasks} SET claim_no = claim_no + 1 WHERE id = :running",
+    ],
+    "attempt-instants": ["UPDATE {attempts} SET started_at = {epoch} WHERE task = :done"],
+    "late-reports": [
+        "UPDATE {attempts} SET late_state = 'succeeded', late_at = NULL WHERE task = :done",
+        "UPDATE {attempts} SET state = 'refused' WHERE task = :broken",
+    ],
+    "keys": [
+        "UPDATE {keys} SET task = :done",
+        "UPDATE {tasks} SET keyed = false WHERE id = :pending",
+    ],
+    "slots": [
+        "UPDATE {slots} SET task = :done",
+        "UPDATE {slots} SET claim_no = 99",
+        "INSERT INTO {slots} (key, slot, task, claim_no) SELECT key, 1, task, claim_no FROM {slots}",
+    ],
+    "job-of-a-task": ["DELETE FROM {jobs} WHERE id = :job", "DELETE FROM {job_counts} WHERE job = :job"],
+    "job-counters": [
+        "UPDATE {job_counts} SET completed = 0 WHERE job = :job",
+        "UPDATE {job_counts} SET total = 2 WHERE job = :job",
+        "UPDATE {job_counts} SET completed = 0, failed = 1 WHERE job = :job",
+        "INSERT INTO {job_additions} (id, job, n) VALUES (1, :job, 1)",
+    ],
+    "job-fate": [
+        "UPDATE {jobs} SET state = 'running' WHERE id = :job",
+        "UPDATE {jobs} SET completed_at = NULL WHERE id = :job",
+        "UPDATE {jobs} SET state = 'cancelled', completed_at = created_at WHERE id = :open_job",
+        "UPDATE {history} SET state = 'failed' WHERE job = :job",
+        "UPDATE {jobs} SET state = 'failed' WHERE id = :job",
+        "UPDATE {jobs} SET completed_at = {epoch} WHERE id = :job",
+    ],
+    "job-hooks": [
+        "UPDATE {jobs} SET hooked_run = 0 WHERE id = :job",
+        "UPDATE {jobs} SET hooked_run = 1 WHERE id = :open_job",
+        "UPDATE {jobs} SET hooked_run = 2 WHERE id = :job",
+    ],
+    "rescue-pending": ["UPDATE {workers} SET state = 'stopped'", "DELETE FROM {workers}"],
+}  # fmt: skip
+
+
+@contextmanager
+def _scratch(url: str) -> Iterator[Connection]:
+    """A transaction in which nothing protects the rows and of which nothing stays."""
+    engine = engine_for(url)
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")
+            connection.exec_driver_sql("BEGIN")
+        else:
+            for constraint in ("state", "holder", "ready"):
+                connection.exec_driver_sql(f"ALTER TABLE headrace.tasks DROP CONSTRAINT headrace_tasks_{constraint}")
+        yield connection
+        connection.rollback()
+    engine.dispose()
+
+
+def _check(connection: Connection) -> list[Violation]:
+    queries = statements(connection.dialect.name, "headrace")
+    return check_rows({table: connection.execute(text(sql)).tuples().all() for table, sql in queries.items()})
+
+
+def _written(statement: str, dialect: str) -> str:
+    separator = "_" if dialect == "sqlite" else "."
+    tables = {table: f"headrace{separator}{table}" for table in statements(dialect, "headrace")}
+    epoch = "1" if dialect == "sqlite" else "timestamptz '1970-01-01 00:00:00+00'"
+    return statement.format(**tables, epoch=epoch)
+
+
+def test_each_rule_sees_what_breaks_it(store_url: str) -> None:
+    migrations.upgrade(store_url, name="headrace")
+    ids = asyncio.run(_live_a_little(store_url))
+    for rule, breaks in BREAKS.items():
+        for statement in breaks:
+            with _scratch(store_url) as connection:
+                sql = _written(statement, connection.dialect.name)
+                wanted = {name: value for name, value in ids.items() if f":{name}" in sql}
+                changed = connection.execute(text(sql), wanted).rowcount
+                assert changed > 0, f"{rule}: {statement} changed nothing"
+                found = {violation.rule for violation in _check(connection)}
+            assert rule in found, f"{rule}: {statement} went unseen (found: {found})"
+    with _scratch(store_url) as connection:
+        assert _check(connection) == [], "a break was not rolled back"
+
+
+def test_every_rule_is_broken_once() -> None:
+    assert BREAKS.keys() == RULES.keys()
+    assert RULES.keys() > WARNINGS
+
+
+def test_a_check_leaves_an_sqlite_connection_as_it_was(sqlite_url: str) -> None:
+    migrations.upgrade(sqlite_url, name="headrace")
+    connection = sqlite3.connect(sqlite_path(sqlite_url))
+    assert check_sqlite(connection, "headrace") == []
+    assert not connection.in_transaction
+    connection.execute("BEGIN")
+    assert check_sqlite(connection, "headrace") == []
+    assert connection.in_transaction
+    connection.close()
+
+
+def test_history_that_was_pruned_is_not_missing(sqlite_url: str) -> None:
+    """A job's old tasks may be gone; what is there must still agree."""
+    migrations.upgrade(sqlite_url, name="headrace")
+    asyncio.run(_live_a_little(sqlite_url))
+    connection = sqlite3.connect(sqlite_path(sqlite_url))
+    connection.execute(
+        "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job IS NOT NULL)"
+    )
+    connection.execute("DELETE FROM headrace_history WHERE job IS NOT NULL")
+    assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
+    assert check_sqlite(connection, "headrace", pruned=True) == []
+    connection.execute("UPDATE headrace_job_counts SET total = total + 1")
+    assert {violation.rule for violation in check_sqlite(connection, "headrace", pruned=True)} == {"job-counters"}
+    connection.rollback()
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["headrace", "billing"])
+def test_the_store_checks_its_own_app(store_url: str, name: str) -> None:
+    """`Store.check` reads the tables of its app alone."""
+    from headrace.store.base import StoreOptions
+
+    for app in ("headrace", "billing"):
+        migrations.upgrade(store_url, name=app)
+
+    async def work() -> list[Violation]:
+        store = connect(store_url, StoreOptions(name=name))
+        await store.open()
+        try:
+            await store.enqueue([task()])
+            return await store.check()
+        finally:
+            await store.close()
+
+    assert asyncio.run(work()) == []

@@ -70,7 +70,8 @@ class Claimer:
         self._suspended = False
         self.throughput: dict[Pool, Throughput] = {pool: Throughput() for pool in free}
         self.uncertain = False  # a claim failed in a way that may have taken tasks we do not know of
-        self.last_empty: float | None = None  # when a claim that asked everywhere last found nothing
+        self._asked_all = False
+        self.found_nothing = False  # the last claim asked for every queue, pool and lane, and got nothing
 
     @property
     def queues(self) -> Sequence[str]:
@@ -101,8 +102,16 @@ class Claimer:
                     lane.more = True
         self._pause = 0.0
         self._next = 0.0
-        self.last_empty = None
+        self.found_nothing = False
         self._wake.set()
+
+    def ask_everywhere(self) -> None:
+        """Ask now, and let no lane be passed over."""
+        for pool in self._free:
+            for queue in self._queues:
+                for lane in self._buffer.queue(pool, queue).lanes.values():
+                    lane.more = False
+        self.poke()
 
     def hungry(self) -> None:
         """A slot became free; ask unless the last answers were empty and it is too early to ask again."""
@@ -137,10 +146,12 @@ class Claimer:
             return
         self._remember(wants, claims)
         if claims:
-            self._pause, self._next, self.last_empty = 0.0, 0.0, None
+            self._pause, self._next, self.found_nothing = 0.0, 0.0, False
             self._received(claims, asked_at)
+        elif self._may_have_more():
+            self._wake.set()  # it asked one lane only, in its turn; the other may have work
         else:
-            self.last_empty = time.monotonic()
+            self.found_nothing = self._asked_all
             self._slow_down()
 
     async def run(self) -> None:
@@ -175,12 +186,24 @@ class Claimer:
         self._pause = min(self._poll, max(_FIRST_PAUSE, self._pause * 2))
         self._next = time.monotonic() + self._pause * (0.5 + self._rng.random() / 2)
 
+    def _may_have_more(self) -> bool:
+        """Whether a lane that has room was not seen to be empty."""
+        return any(
+            self._buffer.queue(pool, queue).more
+            for pool in self._free
+            if self._room(pool) > 0
+            for queue in self._queues
+        )
+
     def _wants(self) -> list[Want]:
         wants: list[Want] = []
+        self._asked_all = bool(self._queues)
         for pool in self._free:
             room = self._room(pool)
             if room > 0:
                 wants += self._pool_wants(pool, room)
+            else:
+                self._asked_all = False
         return wants
 
     def _room(self, pool: Pool) -> int:

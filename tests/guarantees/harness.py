@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -152,17 +152,18 @@ class Harness:
         *options: str,
         fault: str | None = None,
         concurrency: int = 8,
-        children: int = 1,
+        children: int = 0,
         processes: int = 1,
         url: str | None = None,
         wait: bool = True,
         target: str = TARGET,
+        once: Path | None = None,
         environment: dict[str, str] | None = None,
     ) -> Tree:
         """Start `headrace worker` in a session of its own."""
         number = len(self.trees)
         mark = uuid.uuid4().hex
-        once = self.side / f"fault-{number}"
+        once = once or self.side / f"fault-{number}"
         variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")},
             "HEADRACE_DATABASE_URL": url or self.url,
@@ -227,15 +228,13 @@ class Harness:
                 raise AssertionError(f"not done within {ceiling:g} s: {self.describe()}")
             time.sleep(0.05)
 
-    def until_struck(self, tree: Tree, points: Sequence[str], *, feed: Callable[[], object] | None = None) -> None:
-        """Waits until the armed faults have struck, bringing new work when the last is done."""
-        deadline = time.monotonic() + DONE_CEILING
-        while waiting := [point for point in points if not tree.struck(point)]:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"the faults at {waiting} never struck: {self.describe()}")
-            if feed is not None and self.ledger.done() >= len(self.ids):
-                feed()
-            time.sleep(0.05)
+    def until_struck(self, tree: Tree, points: Sequence[str]) -> None:
+        """Waits until the armed faults have struck."""
+        wait_until(
+            lambda: all(tree.struck(point) for point in points),
+            DONE_CEILING,
+            message=f"the faults at {points} struck; {self.describe()}",
+        )
 
     # -- faults -------------------------------------------------------------------------------------------------------
 

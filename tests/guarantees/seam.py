@@ -39,21 +39,21 @@ def ref(claimed: ClaimedTask) -> Ref:
 def completed(claimed: ClaimedTask, result: str = "1") -> Settlement:
     return Settlement(
         task=claimed.id, claim_no=claimed.claim_no, state=TaskState.COMPLETED, charged=True,
-        attempt=AttemptState.SUCCEEDED, result=result, ran_for=0.1,
+        attempt=AttemptState.SUCCEEDED, result=result, ran_for=0.0,
     )  # fmt: skip
 
 
 def failed(claimed: ClaimedTask, message: str = "no") -> Settlement:
     return Settlement(
         task=claimed.id, claim_no=claimed.claim_no, state=TaskState.FAILED, reason="error", charged=True,
-        attempt=AttemptState.FAILED, error=ErrorInfo(error_class="Error", message=message), ran_for=0.1,
+        attempt=AttemptState.FAILED, error=ErrorInfo(error_class="Error", message=message), ran_for=0.0,
     )  # fmt: skip
 
 
 def retried(claimed: ClaimedTask) -> Settlement:
     return Settlement(
         task=claimed.id, claim_no=claimed.claim_no, state=TaskState.PENDING, charged=True, lane=Lane.RETRY,
-        attempt=AttemptState.FAILED, error=ErrorInfo(error_class="Error", message="again"), ran_for=0.1,
+        attempt=AttemptState.FAILED, error=ErrorInfo(error_class="Error", message="again"), ran_for=0.0,
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from headrace.core.outcome import Cancel, RetryAfter, Snooze
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask
 from headrace.executors.context import current
+from headrace.store.base import Store, StoreOptions
+from headrace.store.connect import connect
 
 FAST = Retry(max_attempts=3, backoff="fixed", base=0.05, jitter=0.0)
 
@@ -64,6 +66,9 @@ class Functions:
         self.lifespans.append("open")
         yield {}
         self.lifespans.append("closed")
+
+    def new_store(self) -> Store:
+        return connect(self.store_url, StoreOptions(name=self.name))
 
     def queue_names(self) -> list[str]:
         return ["default"]

@@ -27,11 +27,7 @@ class Tree:
 
     def workers(self) -> list[int]:
         """The worker processes that live below the supervisor."""
-        return [
-            child.pid
-            for child in psutil.Process(self.process.pid).children()
-            if "headrace.worker.process" in child.cmdline()
-        ]
+        return [child.pid for child in psutil.Process(self.process.pid).children() if _is_worker(child)]
 
     def everyone(self) -> list[psutil.Process]:
         supervisor = psutil.Process(self.process.pid)
@@ -44,6 +40,13 @@ class Tree:
     def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout)
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return "headrace.worker.process" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager

@@ -9,18 +9,18 @@ from typing import Any, Protocol, cast
 
 from headrace.core.errors import SettingsError
 from headrace.executors.base import Source
-from headrace.store.base import Store, StoreOptions
-from headrace.store.connect import connect
+from headrace.store.base import Store
 
 
 class Application(Source, Protocol):
     """The public App as a worker sees it."""
 
-    name: str
-    store_url: str
-
     def lifespan_context(self) -> AbstractAsyncContextManager[Mapping[str, Any]]:
         """Opens what `@app.lifespan` yields, once per process."""
+        ...
+
+    def new_store(self) -> Store:
+        """A store of its own for the worker's event loop, not opened."""
         ...
 
     def queue_names(self) -> Iterable[str]:
@@ -47,7 +47,3 @@ def load(target: str) -> Application:
     if found is None or not hasattr(found, "resolve"):
         raise SettingsError(f"{target!r} is not an App; write module:app, where app = App(...) in that module")
     return cast("Application", found)
-
-
-def store_of(app: Application, *, lease: float) -> Store:
-    return connect(app.store_url, StoreOptions(name=app.name, lease=lease))

@@ -353,4 +353,4 @@ class Dispatcher:
     @property
     def exhausted(self) -> bool:
         """Nothing is held, nothing is on its way here, and the last claim found nothing."""
-        return not self.holding and not self.claimer.under_way and self.claimer.last_empty is not None
+        return not self.holding and not self.claimer.under_way and self.claimer.found_nothing

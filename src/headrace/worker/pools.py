@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.core.task import Pool
 from headrace.executors.base import Executor
+from headrace.executors.command import CommandExecutor
 from headrace.executors.coroutine import CoroutineExecutor
 from headrace.executors.invocation import Host
 from headrace.executors.process import ProcessExecutor
+from headrace.executors.thread import ThreadExecutor
 
 if TYPE_CHECKING:
     from headrace.worker.worker import Worker
@@ -26,4 +28,10 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
         executors["child"] = ProcessExecutor(
             target=worker.target, children=options.children, slots=slots, host=host, max_tasks=options.max_tasks
         )
+    if options.threads:
+        executors["thread"] = ThreadExecutor(
+            threads=options.threads, slots=slots, host=host, supervised=worker.supervised
+        )
+    if options.commands:
+        executors["command"] = CommandExecutor(concurrency=options.commands, slots=slots, host=host)
     return executors

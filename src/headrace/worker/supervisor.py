@@ -30,7 +30,7 @@ from headrace.store.base import Store
 from headrace.telemetry.console import console, log_to_console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
-from headrace.worker.application import Application, load, store_of
+from headrace.worker.application import Application, load
 from headrace.worker.execution import Pipeline
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import ProcessConfig
@@ -81,7 +81,7 @@ class Supervisor:
 
     async def run(self) -> int:
         app = load(self.target)
-        store = store_of(app, lease=self.options.lease)
+        store = app.new_store()
         await store.open()
         try:
             with tempfile.TemporaryDirectory(prefix="headrace-") as directory:

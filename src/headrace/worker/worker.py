@@ -28,7 +28,7 @@ from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, LeaseWasLost, WorkerStarted, WorkerStopped
-from headrace.worker.application import Application, store_of
+from headrace.worker.application import Application
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
 from headrace.worker.identity import new_worker_id
@@ -42,6 +42,8 @@ from headrace.worker.services.listener import Listener
 from headrace.worker.services.rescuer import Rescuer, keep_beats
 from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter, Pruner, Retention, Unparker
 from headrace.worker.services.words import Words
+
+_BURST_PATIENCE = 1.5
 
 
 def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
@@ -124,7 +126,7 @@ class Worker:
         if self._store is not None:
             yield self._store
             return
-        store = store_of(self.app, lease=self.options.lease)
+        store = self.app.new_store()
         await store.open()
         try:
             yield store
@@ -242,15 +244,27 @@ class Worker:
             await dispatcher.close()
 
     async def _burst_over(self, store: Store, dispatcher: Dispatcher) -> None:
-        """Nothing is held, the last claim found nothing, and nothing became due since."""
+        """Nothing is held, a claim that asked for everything found nothing, and nothing is due or ready.
+
+        What is ready and stays so for a while is not for this worker: another pool's, or behind a limit.
+        """
+        since: float | None = None
         while True:
             await asyncio.sleep(0.02)
             if not dispatcher.exhausted:
+                if not dispatcher.holding and not dispatcher.claimer.under_way:
+                    dispatcher.claimer.ask_everywhere()
                 continue
             with contextlib.suppress(StoreUnavailable):
-                if await store.promote() != 0 and dispatcher.exhausted:
-                    return
-                dispatcher.claimer.poke()
+                due = await store.promote() == 0
+                ready = await _ready(store, dispatcher.claimer.queues)
+                if not due and dispatcher.exhausted:
+                    since = since or time.monotonic()
+                    if not ready or time.monotonic() - since > _BURST_PATIENCE:
+                        return
+                else:
+                    since = None
+            dispatcher.claimer.ask_everywhere()
 
     async def _drain(self, store: Store, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
         deadline = time.monotonic() + self.options.grace
@@ -281,6 +295,14 @@ class Worker:
             with contextlib.suppress(StoreUnavailable):
                 released = await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
+
+
+async def _ready(store: Store, queues: Sequence[str]) -> bool:
+    return any(
+        queue.depths.get("primary") or queue.depths.get("retry")
+        for queue in await store.queues()
+        if queue.name in queues and not queue.paused
+    )
 
 
 def worker_record(worker: str, options: WorkerOptions, *, pid: int | None = None) -> WorkerRecord:

@@ -267,7 +267,8 @@ class Database:
 
     def __init__(self, path: str, options: StoreOptions) -> None:
         self.in_memory = path == MEMORY
-        self.path = path if self.in_memory else os.path.abspath(path)
+        # The real path, so that the lock files are the same by whatever link a process comes.
+        self.path = path if self.in_memory else os.path.realpath(path)
         self.options = options
         self.clock: Clock = options.extra.get("clock") or SystemClock()
         self.queries = load_queries("headrace.store.sqlite.sql", options.name)

@@ -24,7 +24,7 @@ def retry(transaction: Transaction, ids: Sequence[int]) -> list[int]:
     for job, tally in sorted(reopened.items()):
         counts = {"completed": tally.completed, "failed": tally.failed, "cancelled": tally.cancelled}
         transaction.run("uncount_job", {"job": job, **counts})
-        transaction.run("reopen_job", (job,))
+        transaction.run("reopen_job", {"job": job, "now": transaction.now})
     return changed
 
 

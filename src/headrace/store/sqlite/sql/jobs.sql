@@ -93,8 +93,9 @@ LIMIT ?
 -- name: reopen_job
 -- A new run: the state, the deadline and the hook begin anew.
 UPDATE headrace_jobs
-SET state = 'pending', reason = NULL, run_no = run_no + 1, started_at = NULL, completed_at = NULL, deadline_at = NULL
-WHERE id = ? AND state IN ('completed', 'failed', 'cancelled')
+SET state = 'pending', reason = NULL, run_no = run_no + 1, started_at = NULL, completed_at = NULL,
+    deadline_at = :now + CAST(timeout * 1000000 AS INTEGER)
+WHERE id = :job AND state IN ('completed', 'failed', 'cancelled')
 
 -- name: tasks_to_rerun
 -- What failed, and what was cancelled because of it or with the job.

@@ -1,0 +1,70 @@
+"""The hot queries read indexes: cost does not grow with what waits or with history."""
+
+import re
+
+import pytest
+
+from headrace.store.base import StoreOptions
+from headrace.store.sqlite import SQLiteStore
+from headrace.store.sqlite.connection import Transaction
+
+# Reads of everything that lives, for people; and of tables that stay small.
+WHOLE = {"live_counts", "queue_depths", "outcome_counts", "paused_queues", "queue_rows", "workers"}
+# A page in the order of the primary key, which stops at its limit.
+PAGES = {"list_live", "list_job_ids"}
+
+
+async def plans() -> dict[str, list[str]]:
+    store = SQLiteStore(":memory:", StoreOptions())
+    await store.open()
+
+    def explain(transaction: Transaction) -> dict[str, list[str]]:
+        return {name: explained(transaction, sql) for name, sql in transaction.queries.items()}
+
+    try:
+        return await store.database.read(explain)
+    finally:
+        await store.close()
+
+
+def explained(transaction: Transaction, sql: str) -> list[str]:
+    names = set(re.findall(r"(?<!:):([a-z_]+)", sql))
+    parameters = dict.fromkeys(names) if names else ("[]",) * sql.count("?")
+    return [row[3] for row in transaction.connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+
+
+async def test_no_query_scans_a_table_that_grows() -> None:
+    found = await plans()
+    scans = {
+        name: steps
+        for name, plan in found.items()
+        if name not in WHOLE | PAGES
+        and (steps := [step for step in plan if re.match(r"SCAN (headrace_|[a-z] |[a-z]$)", step)])
+    }
+    assert scans == {}
+    assert len(found) > 80
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("claim", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
+        ("promote_due", "headrace_tasks_due (eligible_at<?)"),
+        ("next_due", "headrace_tasks_due"),
+        ("expired_tasks", "headrace_tasks_expires (expires_at"),
+        ("waiting", "headrace_tasks_waiting (waiting_on=?)"),
+        ("older_in_order", "headrace_tasks_order (order_key=? AND"),
+        ("cancelling_of_worker", "headrace_tasks_worker (worker=?)"),
+        ("retry_depth", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
+        ("old_history", "headrace_history_finished (finished_at<?)"),
+        ("list_done", "headrace_history_finished"),
+        ("list_done_by_state", "headrace_history_state (state=? AND"),
+        ("list_done_by_queue", "headrace_history_queue (queue=? AND"),
+        ("list_done_by_name", "headrace_history_name (name=? AND"),
+        ("list_dead_letters", "headrace_history_dead"),
+    ],
+)
+async def test_a_query_reads_its_index_in_order(query: str, index: str) -> None:
+    plan = (await plans())[query]
+    assert any(index in step for step in plan), plan
+    assert not any("TEMP B-TREE" in step for step in plan), plan

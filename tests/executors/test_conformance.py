@@ -66,7 +66,7 @@ async def test_thread(case: Any, tmp_path: Path) -> None:
 @cases("function", "limits", "interrupt", "wake", "kill", "child", proves=True)
 async def test_process(case: Any, tmp_path: Path) -> None:
     def make(slots: Any, host: Any) -> ProcessExecutor:
-        return ProcessExecutor(target=TARGET, children=2, slots=slots, host=host)
+        return ProcessExecutor(target=TARGET, children=2, slots=slots, host=host, unstarted_after=30)
 
     async with Stand.open(make, tmp_path, entries=False) as stand:
         await case(stand)

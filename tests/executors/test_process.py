@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from headrace.core.outcome import Cancelled, Completed, Lost
+from headrace.core.outcome import Cancelled, Completed, Lost, Released
+from headrace.executors.base import Ran
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.testing.executor_conformance import Stand
@@ -29,7 +30,8 @@ async def processes(
     directory: Path, *, target: str = TARGET, children: int = 2, **options: Any
 ) -> AsyncIterator[Stand]:
     def make(slots: Any, host: Any) -> ProcessExecutor:
-        return ProcessExecutor(target=target, children=children, slots=slots, host=host, **options)
+        patient = {"unstarted_after": 30.0, **options}
+        return ProcessExecutor(target=target, children=children, slots=slots, host=host, **patient)
 
     async with Stand.open(make, directory, entries=False) as stand:
         yield stand
@@ -81,6 +83,20 @@ async def test_stop_before_the_start_runs_nothing(tmp_path: Path) -> None:
         assert isinstance((await first_run).outcome, Cancelled)
 
 
+async def test_what_finds_no_child_is_given_back(tmp_path: Path) -> None:
+    """Known as short, so many are accepted; then both children are busy for long."""
+    async with processes(tmp_path, unstarted_after=0.2) as stand:
+        for _ in range(60):
+            await stand.run("sleep", seconds=0)
+        assert stand.executor.free() > 2
+        long = [(await stand.start("sleep"))[1] for _ in range(2)]
+        stranded = [asyncio.ensure_future(stand.run("sleep", seconds=0)) for _ in range(5)]
+        for run in stranded:
+            assert await run == Ran(outcome=Released())
+        assert stand.executor.free() == 0
+        assert not any(task.done() for task in long)
+
+
 async def test_free_says_how_deep_batches_may_be(tmp_path: Path) -> None:
     async with processes(tmp_path) as stand:
         assert stand.executor.free() == 2
@@ -107,6 +123,30 @@ async def test_the_kernel_killing_a_child_is_named(tmp_path: Path) -> None:
         assert isinstance(lost, Lost)
         assert lost.error.exit_code == -signal.SIGKILL
         assert "SIGKILL" in lost.error.message
+
+
+@pytest.mark.parametrize("how", ["hard limit", "crash"])
+async def test_programs_that_a_task_started_die_with_it(tmp_path: Path, how: str) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        launch, task = await stand.start("start_program", hard=1.0 if how == "hard limit" else None)
+        program = psutil.Process(int(stand.channel.said(launch.ref)[0]))
+        if how == "crash":
+            os.kill(next(slot.pid for slot in stand.table.occupied() if slot.ref == launch.ref), signal.SIGSEGV)
+        assert not isinstance((await task).outcome, Completed)
+        await eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE)
+
+
+async def test_stopping_one_does_not_strand_those_beside_it(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        for _ in range(60):
+            await stand.run("sleep", seconds=0)
+        launches = [stand.launch("sleep", seconds=0.01) for _ in range(10)]
+        runs = [asyncio.ensure_future(stand.executor.run(launch)) for launch in launches]
+        await stand.until(lambda: stand.channel.said(launches[0].ref))
+        await stand.executor.stop(launches[5].ref, grace=5)
+        outcomes = [(await asyncio.wait_for(run, 20)).outcome for run in runs]
+        assert isinstance(outcomes.pop(5), Cancelled)
+        assert all(isinstance(outcome, Completed) for outcome in outcomes)
 
 
 async def test_a_child_that_dies_before_the_tasks_code_is_not_tried_for_ever(tmp_path: Path) -> None:

@@ -221,11 +221,12 @@ class CoroutineExecutor:
         self._running: dict[Ref, Attempt] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._channel: Channel = host.channel
+        self._signals = False
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._channel = LoopChannel(self._host.channel, self._loop)
-        install_handlers()
+        self._signals = install_handlers()
 
     async def close(self) -> None:
         running_now = list(self._running.values())
@@ -253,9 +254,8 @@ class CoroutineExecutor:
             if isinstance(call, Ran):
                 return call
             limits: Limits = launch.limits
-            entered = slots.table.enter(
-                index, worker=slots.worker, ref=ref, soft=limits.soft, hard=limits.hard, kind=LOOP
-            )
+            soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
+            entered = slots.table.enter(index, worker=slots.worker, ref=ref, soft=soft, hard=limits.hard, kind=LOOP)
             attempt = Attempt(launch, call, context, limit=host.result_limit, entered=entered)
             if limits.soft is not None:
                 context.control.on_interrupted = lambda: slots.table.mark_interrupted(index)

@@ -97,12 +97,16 @@ def _fork(request: dict[str, Any], descriptors: "array.array[int]", *, keep_clos
     parent = os.getpid()
     pid = os.fork()
     if pid:
+        # A group of its own, so that programs which a task started die with it. Both sides say so: either may be first.
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)
         return pid
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         die_with_parent(parent)
+        os.setpgid(0, 0)
         for descriptor in keep_closed:
             os.close(descriptor)
         from headrace.executors import child
@@ -135,4 +139,4 @@ def _reap(control: socket.socket, children: set[int]) -> None:
 def _end(children: set[int]) -> None:
     for pid in children:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)

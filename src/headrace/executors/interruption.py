@@ -54,11 +54,13 @@ class Uninterrupted:
                 _raise_what_is_due(context)
 
 
-def install_handlers() -> None:
-    """Only the main thread may; elsewhere the limits of blocking code are kept by the hard limit alone."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(SOFT_SIGNAL, _on_signal)
-        signal.signal(STOP_SIGNAL, _on_signal)
+def install_handlers() -> bool:
+    """Only the main thread may. Where this gives False the process must not be signalled: it would die."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    signal.signal(SOFT_SIGNAL, _on_signal)
+    signal.signal(STOP_SIGNAL, _on_signal)
+    return True
 
 
 def _on_signal(_signum: int, _frame: FrameType | None) -> None:

@@ -36,6 +36,7 @@ class Item:
 
     launch: Launch
     answer: asyncio.Future[Ran]
+    since: float = field(default_factory=time.monotonic)
     restarts: int = 0
     stop_reason: str | None = None
     kill_timer: asyncio.TimerHandle | None = None
@@ -89,9 +90,10 @@ class ChildProcess:
             os.write(self.tokens_write, TOKEN.pack(EXIT_TOKEN))
 
     def kill(self) -> None:
+        """The child and what its tasks left running: it leads a process group."""
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         if self.wire is not None:
@@ -161,6 +163,7 @@ class Nursery:
                 pass
 
     def _gone(self, child: ChildProcess, status: int | None) -> None:
+        child.kill()
         if child.wire is not None:
             child.wire.drain()
         self._on_exit(child, status)
@@ -174,7 +177,6 @@ class Nursery:
         self._by_pid.clear()
         self._forking.clear()
         for child in left:
-            child.kill()
             self._gone(child, None)
         self._on_end()
 

@@ -32,7 +32,8 @@ _CLOSE_SECONDS = 2.0
 class ProcessExecutor:
     """`children` killable processes that import `target` ("module:attribute") and run one attempt at a time each.
 
-    A child is replaced after `max_tasks` tasks, or once its memory has passed `memory_limit` bytes.
+    A child is replaced after `max_tasks` tasks, or once its memory has passed `memory_limit` bytes. What finds no child
+    within `unstarted_after` seconds is given back: another worker may have one.
     """
 
     name = "process"
@@ -47,6 +48,7 @@ class ProcessExecutor:
         host: Host,
         max_tasks: int | None = None,
         memory_limit: int | None = None,
+        unstarted_after: float = 1.0,
     ) -> None:
         self._target = target
         self._size = children
@@ -54,12 +56,14 @@ class ProcessExecutor:
         self._host = host
         self._max_tasks = max_tasks
         self._memory_limit = memory_limit
+        self._unstarted_after = unstarted_after
         self._nursery: Nursery | None = None
         self._children: list[ChildProcess] = []
         self._queue: deque[Item] = deque()
         self._items: dict[Ref, Item] = {}
         self._numbers = itertools.count(1)
-        self._means: dict[str, float] = {}
+        self._means: dict[str, float] = {}  # seconds in user code by task name, lately
+        self._mean_of_all = BATCH_SECONDS
         self._feeding = False
         self._checking: asyncio.TimerHandle | None = None
         self._closing = False
@@ -159,13 +163,14 @@ class ProcessExecutor:
     # --- the contract -------------------------------------------------------------------------------------------------
 
     def free(self) -> int:
-        means = self._means.values()
-        mean = max(means, default=BATCH_SECONDS)
-        deep = max(1, min(DEEPEST, int(BATCH_SECONDS / max(mean, 1e-6))))
-        room = sum(max(0, deep - len(child.given)) for child in self._children if child.ready and not child.retiring)
+        deep = max(1, min(DEEPEST, int(BATCH_SECONDS / max(self._mean_of_all, 1e-6))))
+        now = time.monotonic()
+        room = sum(max(0, deep - len(child.given)) for child in self._children if _listens(child, now))
         return max(0, room - len(self._queue))
 
     async def run(self, launch: Launch) -> Ran:
+        if self._closing:
+            return Ran(outcome=Released())
         item = Item(launch, asyncio.get_running_loop().create_future())
         self._items[item.ref] = item
         self._queue.append(item)
@@ -220,21 +225,14 @@ class ProcessExecutor:
     def _feed(self) -> None:
         self._feeding = False
         now = time.monotonic()
-        open_children = [
-            child
-            for child in self._children
-            if child.ready
-            and not child.retiring
-            and len(child.given) <= DEEPEST // 2
-            and not (child.given and now - child.last_report > BATCH_SECONDS)
-        ]
+        open_children = [child for child in self._children if _listens(child, now) and len(child.given) <= DEEPEST // 2]
         open_children.sort(key=lambda child: len(child.given))
         for position, child in enumerate(open_children):
             if not self._queue:
-                return
+                break
             share = math.ceil(len(self._queue) / (len(open_children) - position))
             self._fill(child, share)
-        if self._checking is None and any(len(child.given) > 1 for child in self._children):
+        if self._checking is None and (self._queue or any(len(child.given) > 1 for child in self._children)):
             self._checking = asyncio.get_running_loop().call_later(BATCH_SECONDS, self._check)
 
     def _fill(self, child: ChildProcess, share: int) -> None:
@@ -258,16 +256,18 @@ class ProcessExecutor:
         return Order(
             next(self._numbers),
             tuple(launch.claim),
-            launch.options,
+            dict(launch.options),
             launch.limits.soft,
             launch.limits.hard,
             launch.policy if launch.policy.storable else None,
         )
 
     def _check(self) -> None:
-        """Take back what waits behind a task that turned out to be long."""
+        """Take back what waits behind a task that turned out to be long, and give back what has waited too long."""
         self._checking = None
         now = time.monotonic()
+        while self._queue and now - self._queue[0].since > self._unstarted_after:
+            self._queue.popleft().settle(Ran(outcome=Released()))
         for child in self._children:
             if len(child.given) > 1 and now - child.last_report > BATCH_SECONDS:
                 self._take_back(child)
@@ -275,6 +275,7 @@ class ProcessExecutor:
 
     def _take_back(self, child: ChildProcess) -> None:
         self._queue.extendleft(reversed(child.take_back()))
+        self._feed_soon()
 
     # --- hearing ------------------------------------------------------------------------------------------------------
 
@@ -308,6 +309,7 @@ class ProcessExecutor:
         child.last_report = time.monotonic()
         name, took = item.launch.claim.name, ran.ran_for or 0.0
         self._means[name] = 0.8 * self._means.get(name, took) + 0.2 * took
+        self._mean_of_all = 0.9 * self._mean_of_all + 0.1 * took
         item.settle(ran)
         if self._max_tasks is not None and child.reported >= self._max_tasks and not child.retiring:
             self._retire(child)
@@ -317,7 +319,6 @@ class ProcessExecutor:
     def _retire(self, child: ChildProcess) -> None:
         self._take_back(child)
         child.retire()
-        self._feed_soon()
 
     # --- death --------------------------------------------------------------------------------------------------------
 
@@ -365,6 +366,11 @@ class ProcessExecutor:
                 )
             case _:
                 return Lost(error=_death(status, "while it ran the task's code"))
+
+
+def _listens(child: ChildProcess, now: float) -> bool:
+    """Ready for more, and not in the middle of something long."""
+    return child.ready and not child.retiring and (not child.given or now - child.last_report <= BATCH_SECONDS)
 
 
 def _death(status: int | None, when: str) -> ErrorInfo:

@@ -74,8 +74,8 @@ def condemn(table: SlotTable, slot: Occupied, verdict: int) -> bool:
     The process is frozen first, because between the look and the kill it could end this attempt and enter the next,
     which would then die for it. That the slot is still its own also guards against a pid that was given anew.
     """
-    group = slot.kind == GROUP
-    send: Callable[[int, int], None] = os.killpg if group else os.kill
+    # A child leads a group too: what its task started ends with it.
+    send: Callable[[int, int], None] = os.killpg if slot.kind in (GROUP, CHILD) else os.kill
     try:
         if slot.pid != os.getpid():
             send(slot.pid, signal.SIGSTOP)

@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -313,6 +314,14 @@ def task_segfault() -> None:
 
 def task_opened_in(resources: Mapping[str, Any]) -> dict[str, Any]:
     return {"opened_in": resources.get("opened_in"), "runs_in": os.getpid()}
+
+
+def task_start_program() -> None:
+    """Waits for a program of its own."""
+    program = subprocess.Popen(["sleep", "1000"])
+    current.log(str(program.pid))
+    current.log("entered")
+    program.wait()
 
 
 def task_pid() -> int:

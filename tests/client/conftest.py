@@ -48,5 +48,3 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("HEADRACE_") and not name.startswith("HEADRACE_TEST"):
             monkeypatch.delenv(name)
-
-

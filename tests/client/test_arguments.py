@@ -130,7 +130,9 @@ def test_text_reaches_the_task_unchanged(text: str, nested: Any):
 
 
 @given(
-    numbers=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False, allow_infinity=False)),
+    numbers=st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False, allow_infinity=False)
+    ),
     whole=st.integers(-(2**63), 2**63 - 1),
     instant=st.datetimes(timezones=st.just(UTC)),
     money=st.decimals(allow_nan=False, allow_infinity=False),

@@ -102,10 +102,7 @@ def test_recotem_limits_and_retries():
 @pytest.mark.requirement("A53", "A58")
 def test_aaiclick_database_url():
     """A53: the five variables and their defaults. A58: the URL, with what is special in a password escaped."""
-    assert (
-        read(preset="aaiclick").database_url
-        == "postgresql+asyncpg://aaiclick@localhost:5432/aaiclick_orchestration"
-    )
+    assert read(preset="aaiclick").database_url == "postgresql+asyncpg://aaiclick@localhost:5432/aaiclick_orchestration"
     secret = "p@ss:w/rd%?#ß "
     environ = {
         "POSTGRES_HOST": "db.example",
@@ -119,7 +116,9 @@ def test_aaiclick_database_url():
     assert url.startswith("postgresql+asyncpg://")
     assert (parts.hostname, parts.port, parts.path) == ("db.example", 6543, "/jobs")
     assert (unquote(parts.username or ""), unquote(parts.password or "")) == ("me@work", secret)
-    assert read({**environ, "HEADRACE_DATABASE_URL": "sqlite:///x.db"}, preset="aaiclick").database_url == "sqlite:///x.db"
+    assert (
+        read({**environ, "HEADRACE_DATABASE_URL": "sqlite:///x.db"}, preset="aaiclick").database_url == "sqlite:///x.db"
+    )
 
 
 @pytest.mark.requirement("A54", "A55", "A56", "A59")
@@ -209,9 +208,7 @@ def test_a_relative_path_belongs_to_the_directory_of_the_moment(tmp_path, monkey
 @pytest.mark.requirement("D53")
 def test_retry_precedence_call_over_task_over_queue_over_app():
     """D53: what each level decides is what the row gets."""
-    app = App(
-        "sqlite://", retry=Retry(max_attempts=2), queues={"mail": Queue(retry=Retry(max_attempts=3))}
-    )
+    app = App("sqlite://", retry=Retry(max_attempts=2), queues={"mail": Queue(retry=Retry(max_attempts=3))})
 
     @app.task(name="bare")
     def bare() -> None: ...

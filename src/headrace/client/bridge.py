@@ -106,6 +106,13 @@ async def on_store[T](work: Callable[[], Coroutine[Any, Any, T]], *, may_block: 
         raise
 
 
+def refuse_blocking(what: str) -> None:
+    """RunningLoop where a blocking face is at work: `what` can only be awaited."""
+    caller = _blocking.get()
+    if caller is not None:
+        raise RunningLoop(f"{what} needs the async form: use `await {caller}()`")
+
+
 def running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()

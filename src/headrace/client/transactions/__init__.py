@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import Any
 
-from headrace.client.bridge import BRIDGE
+from headrace.client.bridge import BRIDGE, refuse_blocking
 from headrace.client.transactions.base import Adapter, adapt
 from headrace.client.transactions.identity import check_same_database
 from headrace.client.transactions.refusals import translated
@@ -50,6 +50,8 @@ def transaction_of(engine: object) -> Any:
 async def enqueue_in(connection: Any, store: Store, tasks: Sequence[NewTask]) -> list[Enqueued]:
     """Write tasks through the user's connection; they are there once the user commits."""
     adapter = adapt(connection)
+    if adapter.awaits:
+        refuse_blocking("an async connection")
     await check_same_database(adapter, store)
     ours = await adapter.begin()
     try:

@@ -9,6 +9,7 @@ from headrace.store.base import Statement
 
 class AsyncpgAdapter:
     dialect = "postgresql"
+    awaits = True
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

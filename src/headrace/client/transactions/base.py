@@ -16,6 +16,7 @@ class Adapter(Protocol):
     """One connection of the user. `execute` of a sync driver blocks and never suspends."""
 
     dialect: str  # "sqlite" | "postgresql"
+    awaits: bool  # an async driver: it must not be touched by a blocking face, which has no loop to run it on
     database: object  # what stands for the database behind it: checked once, while this object lives
 
     async def execute(self, statement: Statement) -> Rows: ...

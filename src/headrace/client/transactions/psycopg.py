@@ -30,6 +30,8 @@ class _Psycopg:
 
 
 class PsycopgAdapter(_Psycopg):
+    awaits = False
+
     async def execute(self, statement: Statement) -> Rows:
         with self._cursor() as cursor:
             cursor.execute(*converted(statement, "pyformat"))
@@ -50,6 +52,8 @@ class PsycopgAdapter(_Psycopg):
 
 
 class AsyncPsycopgAdapter(_Psycopg):
+    awaits = True
+
     async def execute(self, statement: Statement) -> Rows:
         async with self._cursor() as cursor:
             await cursor.execute(*converted(statement, "pyformat"))

@@ -44,7 +44,7 @@ def _with_state(error: BaseException) -> tuple[str, str, str] | None:
         detail = getattr(told, "message_detail", None) or getattr(found, "detail", None)
         hint = getattr(told, "message_hint", None) or getattr(found, "hint", None)
         deeper = [getattr(found, "orig", None), getattr(found, "__cause__", None)]
-        if state and (detail is not None or not any(deeper)):
+        if state and ((detail is not None and hint is not None) or not any(deeper)):
             return str(state), str(detail or ""), str(hint or "")
         todo.extend(deeper)
         if state and not any(candidate is not None and id(candidate) not in seen for candidate in todo):

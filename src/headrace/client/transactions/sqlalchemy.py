@@ -16,6 +16,8 @@ def adapt_sqlalchemy(connection: Any, kind: str) -> "_SQLAlchemy":
 
 
 class _SQLAlchemy:
+    awaits = False
+
     def __init__(self, connection: Any, *, is_session: bool) -> None:
         self._given = connection
         self._is_session = is_session
@@ -61,6 +63,8 @@ class SyncAdapter(_SQLAlchemy):
 
 
 class AsyncAdapter(_SQLAlchemy):
+    awaits = True
+
     async def execute(self, statement: Statement) -> Rows:
         connection = await self._given.connection() if self._is_session else self._given
         result = await connection.exec_driver_sql(*self._prepared(statement))

@@ -10,6 +10,7 @@ from headrace.store.base import Statement
 
 class SQLite3Adapter:
     dialect = "sqlite"
+    awaits = False
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

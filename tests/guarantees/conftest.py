@@ -1,11 +1,14 @@
 """Fixtures of the guarantee suites. Each test names its promise; the harness proves at the end that it was kept."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.guarantees.harness import Harness
+from tests.guarantees.ledgers import empty, prepare
+from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -28,3 +31,28 @@ def postgres_harness(postgres_url: str, tmp_path: Path) -> Iterator[Harness]:
     made = Harness(postgres_url, tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def shared_sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A guarded ledger for all tests of a module that work below the worker."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('shared') / 'headrace.db'}"
+    prepare(url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def shared_postgres_url(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = f"headrace_shared_{os.getpid()}_{request.node.name.partition('.')[0]}"
+    url = postgres_server.create_database(name)
+    prepare(url)
+    yield url
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def clean_url(request: pytest.FixtureRequest) -> str:
+    """The module's ledger on both databases, emptied."""
+    url: str = request.getfixturevalue(f"shared_{request.param}_url")
+    empty(url)
+    return url

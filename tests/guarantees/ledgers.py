@@ -1,48 +1,49 @@
-"""Stores for tests that work below the worker: with the schema, the guard's triggers, and closed afterwards."""
+"""Stores for tests that work below the worker: with the schema, the triggers of the guard, and closed afterwards."""
 
 import asyncio
 import contextlib
-import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
-
-import psycopg
 
 from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, NewTask, Ref, Want, WorkerRecord
 from headrace.store.base import Store, StoreOptions
 from headrace.store.checker import WARNINGS
-from headrace.store.connect import connect, sqlite_path
-from tests.guarantees import guard
+from headrace.store.connect import connect
+from tests.guarantees.ledger import Ledger
 
 BOTH_LANES = (Lane.PRIMARY, Lane.RETRY)
 
 
-async def prepare(url: str, *, guarded: bool = True) -> None:
+def prepare(url: str, *, guarded: bool = True) -> None:
     """Make the schema, and install the triggers that refuse what the state machine does not allow."""
-    store = connect(url)
-    try:
-        await store.upgrade()
-    finally:
-        await store.close()
-    if guarded:
-        await asyncio.to_thread(_install_guard, url)
+    ledger = Ledger(url, guarded=guarded)
+    ledger.prepare()
+    ledger.close()
 
 
-def _install_guard(url: str) -> None:
-    if url.startswith("sqlite"):
-        with contextlib.closing(sqlite3.connect(sqlite_path(url))) as connection:
-            connection.executescript(guard.SQLITE)
+def empty(url: str) -> None:
+    """Leave nothing in a ledger but its schema: far cheaper than a new one."""
+    ledger = Ledger(url)
+    if ledger.sqlite:
+        tables = ledger.query("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
     else:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(guard.POSTGRES)  # pyright: ignore[reportArgumentType]
+        tables = ledger.query(
+            "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('headrace', 'public')"
+        )
+    kept = ("meta", "ids", "alembic_version", "guard_steps")
+    ledger.query("BEGIN")
+    for (table,) in tables:
+        if not table.endswith(kept):
+            ledger.query(f"DELETE FROM {table}")
+    ledger.query("COMMIT")
+    ledger.close()
 
 
 @contextlib.asynccontextmanager
-async def stores(url: str, count: int = 2, *, guarded: bool = True, **options: Any) -> AsyncIterator[list[Store]]:
-    """Several stores on one new ledger, each as another process would have it. Proves the invariants at the end."""
-    await prepare(url, guarded=guarded)
+async def stores(url: str, count: int = 2, **options: Any) -> AsyncIterator[list[Store]]:
+    """Several stores on one ledger, each as another process would have it. Proves the invariants at the end."""
     async with contextlib.AsyncExitStack() as stack:
         opened: list[Store] = []
         for _ in range(count):

@@ -5,20 +5,24 @@ another process would), and with triggers inside the database that refuse a seco
 """
 
 import asyncio
+import contextlib
 import json
 import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from headrace.core.limits import Gate
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import ClaimedTask, Ref
 from headrace.store.base import CancelAnswer, Started, Store
+from headrace.store.connect import connect
 from headrace.testing.store_conformance.ledger import completed, failed, failed_for_good, lost, released, stopped
 from tests.guarantees.ledgers import a_worker, claim, claimed, enqueue, prepare, ref, sound, stores, together
 from tests.support.sizes import sized
@@ -72,7 +76,7 @@ def test_many_claimers_lose_nothing_and_accept_nothing_twice(store_url: str) -> 
 
 async def _many_tasks(url: str, count: int) -> None:
     # Without the guard's triggers: they would serialise the claimers and hide what only a real race shows.
-    await prepare(url, guarded=False)
+    prepare(url, guarded=False)
     async with _open(url) as store:
         for start in range(0, count, 1000):
             await enqueue(store, min(1000, count - start), priority=start % 3)
@@ -88,21 +92,14 @@ async def _all_completed_once(url: str, tasks: Counter[int]) -> None:
         await sound(store)
 
 
-def _open(url: str) -> Any:
-    import contextlib
-
-    from headrace.store.connect import connect
-
-    @contextlib.asynccontextmanager
-    async def opened() -> Any:
-        store = connect(url)
-        await store.open()
-        try:
-            yield store
-        finally:
-            await store.close()
-
-    return opened()
+@contextlib.asynccontextmanager
+async def _open(url: str) -> AsyncIterator[Store]:
+    store = connect(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 # --- cancel against everything ----------------------------------------------------------------------------------------
@@ -116,11 +113,11 @@ async def _end_as_told(store: Store, worker: str, task: ClaimedTask) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A19")
-def test_cancel_races_with_the_claim(store_url: str) -> None:
+def test_cancel_races_with_the_claim(clean_url: str) -> None:
     """`cancelled` means that nobody got it, `cancelling` that someone did and is told; it ends cancelled either way."""
 
     async def race() -> None:
-        async with stores(store_url, 3) as (one, two, three):
+        async with stores(clean_url, 3) as (one, two, three):
             worker = await a_worker(one)
             answers: Counter[str] = Counter()
             for number in range(ROUNDS):
@@ -146,11 +143,11 @@ def test_cancel_races_with_the_claim(store_url: str) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A19")
-def test_cancel_races_with_the_start(store_url: str) -> None:
+def test_cancel_races_with_the_start(clean_url: str) -> None:
     """A claimed task is told to stop whether its start comes first or second; the start never undoes the cancel."""
 
     async def race() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             worker = await a_worker(one)
             for number in range(ROUNDS):
                 task = await claimed(one, worker)
@@ -168,14 +165,14 @@ def test_cancel_races_with_the_start(store_url: str) -> None:
 
 
 @pytest.mark.chaos
-def test_cancel_races_with_the_finish(store_url: str) -> None:
+def test_cancel_races_with_the_finish(clean_url: str) -> None:
     """A success stands whoever comes first, and `cancel` says `too_late` only when it stood before.
 
     A requeue that meets a cancel ends cancelled in both orders: before it, by the finish; after it, by the cancel.
     """
 
     async def race() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             worker = await a_worker(one)
             for number in range(ROUNDS):
                 task = await claimed(one, worker)
@@ -205,14 +202,14 @@ def list_of(answer: dict[int, CancelAnswer]) -> list[CancelAnswer]:
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A68")
-def test_cancel_races_with_the_rescue(store_url: str) -> None:
+def test_cancel_races_with_the_rescue(clean_url: str) -> None:
     """What a dead worker held and someone cancels ends cancelled, once, in both orders; never back to pending.
 
     A68: without the cancel the same rescue puts the task back to pending.
     """
 
     async def race() -> None:
-        async with stores(store_url, 3) as (one, two, three):
+        async with stores(clean_url, 3) as (one, two, three):
             living = await a_worker(one)
             for number in range(ROUNDS):
                 dead = await a_worker(one)
@@ -250,14 +247,14 @@ async def _rescue(store: Store, dead: str, settle: Any) -> frozenset[Ref]:
 
 
 @pytest.mark.chaos
-def test_the_end_of_the_patience_races_with_the_finish(store_url: str) -> None:
+def test_the_end_of_the_patience_races_with_the_finish(clean_url: str) -> None:
     """The sweeper that ends a task which stays `cancelling` and the report of its worker: one of the two stands.
 
     If the sweeper was first, the report is refused and recorded as late.
     """
 
     async def race() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             worker = await a_worker(one)
             for number in range(ROUNDS):
                 task = await claimed(one, worker)
@@ -282,7 +279,7 @@ def test_the_end_of_the_patience_races_with_the_finish(store_url: str) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A69")
-def test_two_rescuers_of_one_dead_worker(store_url: str) -> None:
+def test_two_rescuers_of_one_dead_worker(clean_url: str) -> None:
     """One of many takes the dead worker over; even if two settle what it held, each task is settled once.
 
     A69: the dead worker's own late report for a task that another completed meanwhile is refused, recorded, and the
@@ -290,7 +287,7 @@ def test_two_rescuers_of_one_dead_worker(store_url: str) -> None:
     """
 
     async def race() -> None:
-        async with stores(store_url, 4) as opened:
+        async with stores(clean_url, 4) as opened:
             one = opened[0]
             for _ in range(max(4, ROUNDS // 10)):
                 dead, living = await a_worker(one), await a_worker(one)
@@ -338,11 +335,11 @@ async def _claim_all(store: Store, worker: str, n: int) -> list[ClaimedTask]:
 # --- reports twice and late -------------------------------------------------------------------------------------------
 
 
-def test_a_report_that_comes_twice_counts_once(store_url: str) -> None:
+def test_a_report_that_comes_twice_counts_once(clean_url: str) -> None:
     """The second copy is answered as `repeated`; attempt and history are as after the first, also when both race."""
 
     async def run() -> None:
-        async with stores(store_url, 3) as (one, two, three):
+        async with stores(clean_url, 3) as (one, two, three):
             worker = await a_worker(one)
             for settle in (completed, failed_for_good, failed, released):
                 task = await claimed(one, worker)
@@ -357,11 +354,11 @@ def test_a_report_that_comes_twice_counts_once(store_url: str) -> None:
     asyncio.run(run())
 
 
-def test_a_late_report_changes_nothing_and_is_recorded(store_url: str) -> None:
+def test_a_late_report_changes_nothing_and_is_recorded(clean_url: str) -> None:
     """Between the claim and the report the task was released, claimed by another, and completed."""
 
     async def run() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             first, second = await a_worker(one), await a_worker(one)
             old = await claimed(one, first)
             await one.finish(first, [released(old)])
@@ -384,11 +381,11 @@ def test_a_late_report_changes_nothing_and_is_recorded(store_url: str) -> None:
 
 
 @pytest.mark.chaos
-def test_a_manual_retry_racing_with_itself_opens_one_run(store_url: str) -> None:
+def test_a_manual_retry_racing_with_itself_opens_one_run(clean_url: str) -> None:
     """Of several at once exactly one changes the task; there is one new run, and it is claimed once."""
 
     async def race() -> None:
-        async with stores(store_url, 4) as opened:
+        async with stores(clean_url, 4) as opened:
             one = opened[0]
             worker = await a_worker(one)
             (task,) = await enqueue(one)
@@ -406,9 +403,9 @@ def test_a_manual_retry_racing_with_itself_opens_one_run(store_url: str) -> None
     asyncio.run(race())
 
 
-def test_a_manual_retry_opens_a_run_that_old_reports_cannot_touch(store_url: str) -> None:
+def test_a_manual_retry_opens_a_run_that_old_reports_cannot_touch(clean_url: str) -> None:
     async def run() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             worker = await a_worker(one)
             old = await claimed(one, worker)
             await one.finish(worker, [failed_for_good(old)])
@@ -427,19 +424,20 @@ def test_a_manual_retry_opens_a_run_that_old_reports_cannot_touch(store_url: str
 
 @pytest.mark.requirement("F25")
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
-def test_a_terminal_state_is_final(store_url: str, end: str) -> None:
+def test_a_terminal_state_is_final(clean_url: str, end: str) -> None:
     """Every verb but a manual retry is tried on a task that is over, with the old fence and without: the record stays
     the same, value for value (F25 for the transitions out of a terminal state).
     """
 
     async def run() -> None:
-        async with stores(store_url) as (one, two):
+        async with stores(clean_url) as (one, two):
             worker = await a_worker(one)
-            task = await claimed(one, worker)
+            task = await claimed(one, worker, gates=(Gate(kind="limit", key="door", n=1),))
+            assert (await one.admit(worker, [task])).admitted == {ref(task)}
             old = ref(task)
             settlement = {"completed": completed, "failed": failed_for_good, "cancelled": stopped}[end](task)
             await one.finish(worker, [settlement])
-            before = (await one.get([task.id]))[task.id]
+            before, stranger = (await one.get([task.id]))[task.id], await a_worker(one)
             assert before.state == end
 
             assert await two.cancel([task.id]) == {task.id: CancelAnswer.TOO_LATE}
@@ -449,8 +447,7 @@ def test_a_terminal_state_is_final(store_url: str, end: str) -> None:
             await two.progress(worker, [(old, '"half"')])
             for settle in (completed, failed_for_good, failed, released, stopped, lost):
                 assert (await two.finish(worker, [settle(task)])).accepted == frozenset()
-                guessed = task._replace(claim_no=task.claim_no + 1)
-                assert (await two.finish(worker, [settle(guessed)])).accepted == frozenset()
+                assert (await two.finish(stranger, [settle(task)])).accepted == frozenset()
             assert (await two.admit(worker, [task])).admitted == frozenset()
             await two.promote()
             await two.expire()

@@ -4,12 +4,13 @@ Each kind of connection goes through the same tests; beside the task stands a ro
 its fate.
 """
 
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.guarantees import tasks_lanes, users
 from tests.guarantees.declared import Tasks
 from tests.guarantees.harness import ROOT, Harness
 from tests.guarantees.ledger import Ledger
+from tests.guarantees.ledgers import empty, prepare
 from tests.guarantees.users import user
 from tests.support.postgres import PostgresServer
 
@@ -58,8 +60,8 @@ class Place:
 
 def _made(url: str, kind: str) -> Iterator[Place]:
     ledger = Ledger(url)
-    ledger.prepare()
-    ledger.query("CREATE TABLE orders (number INTEGER)")
+    ledger.query("CREATE TABLE IF NOT EXISTS orders (number INTEGER)")
+    empty(url)
     tasks = tasks_lanes.declared.on(url)
     yield Place(url=url, kind=kind, ledger=ledger, tasks=tasks)
     tasks.app.close()
@@ -69,12 +71,12 @@ def _made(url: str, kind: str) -> Iterator[Place]:
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     store, kind = request.param
-    yield from _made(request.getfixturevalue(f"{store}_url"), kind)
+    yield from _made(request.getfixturevalue(f"shared_{store}_url"), kind)
 
 
 @pytest.fixture
-def postgres_place(postgres_url: str) -> Iterator[Place]:
-    yield from _made(postgres_url, "psycopg")
+def postgres_place(shared_postgres_url: str) -> Iterator[Place]:
+    yield from _made(shared_postgres_url, "psycopg")
 
 
 # --- commit and rollback ----------------------------------------------------------------------------------------------
@@ -216,18 +218,35 @@ def test_a_command_appears_with_the_commit(place: Place) -> None:
 
 
 @pytest.mark.chaos
-def test_kill_9_between_the_enqueue_and_the_commit_leaves_nothing(place: Place) -> None:
-    """The process of the client is killed when its enqueue has returned and its COMMIT has not begun."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.guarantees.users", place.url, place.kind],
-        cwd=ROOT, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline().startswith("enqueued ")
-        finally:
-            process.kill()
-        process.wait(30)
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_kill_9_between_the_enqueue_and_the_commit_leaves_nothing(store: str, request: pytest.FixtureRequest) -> None:
+    """The process of the client is killed when its enqueue has returned and its COMMIT has not begun, on each kind of
+    connection: no task, no row of the user's, and the key is free.
+    """
+    kinds = users.SQLITE if store == "sqlite" else users.POSTGRES
+    for place in _made(request.getfixturevalue(f"shared_{store}_url"), "all kinds"):
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.guarantees.users", place.url, *kinds],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                for kind in kinds:
+                    _kill_before_the_commit(place, process, kind)
+            finally:
+                process.kill()
+
+
+def _kill_before_the_commit(place: Place, process: "subprocess.Popen[str]", kind: str) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("next\n")
+    process.stdin.flush()
+    word, _, pid = process.stdout.readline().split()
+    assert word == "enqueued", kind
+    os.kill(int(pid), signal.SIGKILL)
     # The key is free at once, or the database has not yet noticed the death: then it is busy, not taken.
     deadline = time.monotonic() + 30
     while True:
@@ -235,36 +254,42 @@ def test_kill_9_between_the_enqueue_and_the_commit_leaves_nothing(place: Place) 
             again = place.tasks.tell.using(unique="only-one").enqueue(n=2)
             break
         except UniqueBusy:
-            assert time.monotonic() < deadline
-    assert again.created
-    assert [row[0] for row in place.tasks_written()] == [again.id]
+            assert time.monotonic() < deadline, kind
+    assert again.created, kind
+    assert [row[0] for row in place.tasks_written()] == [again.id], kind
     assert place.orders() == []
     assert place.ledger.violations() == []
+    again.cancel()
 
 
 # --- foreign connections ----------------------------------------------------------------------------------------------
 
 
-def _elsewhere(place: Place, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def other_sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Another database with a ledger in it."""
-    if place.url.startswith("sqlite"):
-        yield f"sqlite:///{tmp_path / 'other.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    name = place.url.rsplit("/", 1)[1] + "_other"
-    yield server.create_database(name)
-    server.drop_database(name)
+    url = f"sqlite:///{tmp_path_factory.mktemp('other') / 'other.db'}"
+    prepare(url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def other_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    name = f"headrace_other_{os.getpid()}"
+    url = postgres_server.create_database(name)
+    prepare(url)
+    yield url
+    postgres_server.drop_database(name)
 
 
 @pytest.fixture
-def elsewhere(place: Place, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    yield from _elsewhere(place, request, tmp_path)
+def elsewhere(place: Place, request: pytest.FixtureRequest) -> str:
+    return request.getfixturevalue(f"other_{'sqlite' if place.ledger.sqlite else 'postgres'}_url")
 
 
 def test_a_connection_to_another_database_is_refused(place: Place, elsewhere: str) -> None:
     """ForeignConnection before a write: nothing in the app's ledger, nothing in the other."""
     other = Ledger(elsewhere)
-    other.prepare()
     try:
         with user(elsewhere, place.kind) as client:
             client.begin()
@@ -294,11 +319,10 @@ def test_an_async_connection_needs_the_async_form(place: Place) -> None:
     place.untouched()
 
 
-def test_another_kind_of_database_is_refused(sqlite_url: str, postgres_place: Place) -> None:
-    ledger = Ledger(sqlite_url)
-    ledger.prepare()
+def test_another_kind_of_database_is_refused(other_sqlite_url: str, postgres_place: Place) -> None:
+    ledger = Ledger(other_sqlite_url)
     try:
-        with user(sqlite_url, "sqlite3") as client, pytest.raises(ForeignConnection):
+        with user(other_sqlite_url, "sqlite3") as client, pytest.raises(ForeignConnection):
             client.enqueue(postgres_place.tasks.tell, n=1)
         assert ledger.query("SELECT id FROM {tasks}") == []
         postgres_place.untouched()

@@ -77,7 +77,7 @@ async def _perform(url: str, act: Act) -> None:
 
 async def _seed(url: str) -> None:
     """A ledger as it is on the first day: one task that ended, and enough to do for every act."""
-    await prepare(url, guarded=False)
+    prepare(url, guarded=False)
     store = connect(url)
     await store.open()
     try:

@@ -1,17 +1,18 @@
 """The user's own connections, each with one plain face: begin, execute, savepoint, commit, rollback, enqueue.
 
 Sync drivers are used from plain code, async ones through a runner that keeps one loop, so that a test reads the same
-for all of them. Also a program: `python -m tests.guarantees.users URL KIND` enqueues in a transaction, says so, and
-waits to be killed before its COMMIT.
+for all of them. Also a program: `python -m tests.guarantees.users URL KIND...` enqueues in a transaction of each kind,
+says so, and waits to be killed before its COMMIT.
 """
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import psycopg
@@ -208,15 +209,26 @@ async def _connected(engine: Any) -> Any:
     return await engine.connect()
 
 
-def main(url: str, kind: str) -> None:
+def main(url: str, kinds: list[str]) -> None:
+    """One process for each kind of connection, begun when a line arrives and ended by whoever sent it."""
+    for kind in kinds:
+        sys.stdin.readline()
+        child = os.fork()
+        if not child:
+            _enqueue_and_wait(url, kind)
+        os.waitpid(child, 0)
+
+
+def _enqueue_and_wait(url: str, kind: str) -> NoReturn:
     tasks = tasks_lanes.declared.on(url)
     with user(url, kind) as client:
         client.begin()
         client.order(1)
         handle = client.enqueue(tasks.tell, {"unique": "only-one"}, n=1)
-        print(f"enqueued {handle.id}", flush=True)
+        print(f"enqueued {handle.id} {os.getpid()}", flush=True)
         time.sleep(600)
+    os._exit(1)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2:])

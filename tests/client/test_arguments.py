@@ -240,7 +240,7 @@ class DefinedBelow(BaseModel):
 
 def test_an_annotation_that_cannot_be_found_or_validated_is_explained(app: App):
     @app.task(name="mine")
-    def function(a: "Nowhere") -> None: ...  # noqa: F821 # pyright: ignore
+    def function(a: "Nowhere") -> None: ...  # noqa: F821
 
     with pytest.raises(OptionError, match="Nowhere"):
         function.prepare(1)

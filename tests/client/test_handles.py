@@ -161,7 +161,7 @@ async def test_many_waiting_handles_share_their_queries(app: App):
     handles = await same.aenqueue_many({"number": number} for number in range(500))
     engine = app.engine
     await engine.opened_store()
-    poller = engine._connected.poller  # pyright: ignore
+    poller = engine._connected.poller
     queries = 0
     read = poller._read
 
@@ -198,7 +198,7 @@ async def test_a_cancelled_waiter_is_forgotten(app: App):
     with pytest.raises(asyncio.CancelledError):
         await waiting
     deadline = time.monotonic() + 10
-    while app.engine._connected.poller._waiting:  # pyright: ignore
+    while app.engine._connected.poller._waiting:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
 

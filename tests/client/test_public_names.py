@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import headrace
 
 NAMES = {
@@ -65,9 +67,5 @@ print(",".join(sorted({"sqlalchemy", "asyncpg", "psycopg", "pydantic"} & set(sys
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    try:
+    with pytest.raises(AttributeError, match="nothing"):
         headrace.nothing  # noqa: B018
-    except AttributeError as error:
-        assert "nothing" in str(error)
-    else:
-        raise AssertionError("a name that does not exist was found")

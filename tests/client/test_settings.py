@@ -1,4 +1,4 @@
-"""Explicit over HEADRACE_* over the preset over the default; what is impossible is refused, naming where it came from."""
+"""Explicit over HEADRACE_* over the preset over the default; what is impossible is refused, naming its origin."""
 
 from datetime import timedelta
 from urllib.parse import unquote, urlsplit

@@ -1,0 +1,156 @@
+"""Concurrent callers share a commit, and nothing else."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+import pytest
+
+from headrace import App
+from headrace.client.coalescing import MOST_TASKS, Coalescer
+from headrace.core.errors import EnqueueError, StoreUnavailable
+from headrace.core.task import Enqueued, NewTask
+from tests.support.waiting import eventually
+
+
+class Writer:
+    """A store's enqueue that can be held up, and that refuses tasks called «bad»."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.down = False
+
+    async def __call__(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        await self.gate.wait()
+        self.batches.append([task.name for task in tasks])
+        if self.down:
+            raise StoreUnavailable("gone")
+        if any(task.name == "bad" for task in tasks):
+            raise EnqueueError("bad")
+        return [Enqueued(int(task.name), created=True) for task in tasks]
+
+
+def tasks(*names: object) -> list[NewTask]:
+    return [NewTask(name=str(name)) for name in names]
+
+
+async def test_a_single_caller_waits_for_nobody():
+    writer = Writer()
+    answers = await Coalescer(writer).enqueue(tasks(1, 2))
+    assert [answer.id for answer in answers] == [1, 2]
+    assert writer.batches == [["1", "2"]]
+
+
+async def test_those_who_come_during_a_commit_share_the_next():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.gate.clear()
+    first = asyncio.create_task(coalescer.enqueue(tasks(0)))
+    await eventually(lambda: coalescer._flushing is not None)
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(coalescer.enqueue(tasks(number))) for number in range(1, 101)]
+    await asyncio.sleep(0)
+    writer.gate.set()
+    answers = [(await task)[0].id for task in (first, *others)]
+    assert answers == list(range(101))
+    assert [len(batch) for batch in writer.batches] == [1, 100]
+
+
+async def test_a_batch_has_a_ceiling():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    await asyncio.gather(*(coalescer.enqueue(tasks(*range(400))) for _ in range(6)))
+    assert max(len(batch) for batch in writer.batches) <= MOST_TASKS
+    await coalescer.enqueue(tasks(*range(MOST_TASKS + 5)))
+    assert len(writer.batches[-1]) == MOST_TASKS + 5
+
+
+async def test_a_bad_task_fails_alone():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    answers = await asyncio.gather(
+        *(coalescer.enqueue(tasks(name)) for name in (1, 2, "bad", 3)), return_exceptions=True
+    )
+    assert [answer[0].id for index, answer in enumerate(answers) if index != 2] == [1, 2, 3]
+    assert isinstance(answers[2], EnqueueError)
+
+
+async def test_an_outage_is_told_to_everyone_and_not_repeated():
+    """A write that may have happened must not be sent again: it could become two tasks."""
+    writer = Writer()
+    writer.down = True
+    coalescer = Coalescer(writer)
+    answers = await asyncio.gather(*(coalescer.enqueue(tasks(n)) for n in range(5)), return_exceptions=True)
+    assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+    assert sum(len(batch) for batch in writer.batches) == 5
+    writer.down = False
+    assert (await coalescer.enqueue(tasks(9)))[0].id == 9
+
+
+async def test_a_caller_that_gave_up_before_the_write_writes_nothing():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.gate.clear()
+    first = asyncio.create_task(coalescer.enqueue(tasks(0)))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(coalescer.enqueue(tasks(1)))
+    third = asyncio.create_task(coalescer.enqueue(tasks(2)))
+    await asyncio.sleep(0.01)
+    second.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await second
+    writer.gate.set()
+    assert ((await first)[0].id, (await third)[0].id) == (0, 2)
+    assert writer.batches == [["0"], ["2"]]
+
+
+async def test_concurrent_callers_on_a_real_store(app: App):
+    """Three hundred at once, in far fewer transactions; keyed ones go alone and still arrive."""
+
+    @app.task(name="welcome")
+    async def welcome(user_id: int) -> None: ...
+
+    await app.engine.opened_store()
+    store = app.engine._connected.store
+    coalescer = app.engine._connected.coalescer
+    commits: list[int] = []
+
+    async def counted(new: Sequence[NewTask]) -> list[Enqueued]:
+        commits.append(len(new))
+        return await store.enqueue(new)
+
+    coalescer._write = counted
+    keyed = [welcome.using(unique=f"k{number}").aenqueue(number) for number in range(10)]
+    handles = await asyncio.gather(*(welcome.aenqueue(number) for number in range(300)), *keyed)
+    assert len({handle.id for handle in handles}) == 310
+    assert sum(commits) == 300
+    assert len(commits) < 150
+    records = {record.id: record.arguments for record in await app.tasks.alist(limit=1000)}
+    assert all(records[handle.id] == f'{{"user_id":{number}}}' for number, handle in enumerate(handles[:300]))
+
+
+async def test_one_callers_wrong_arguments_do_not_touch_the_others(app: App):
+    @app.task(name="welcome")
+    async def welcome(user_id: int) -> None: ...
+
+    answers = await asyncio.gather(
+        *(welcome.aenqueue("x" if number == 5 else number) for number in range(20)),
+        return_exceptions=True,
+    )
+    assert [isinstance(answer, Exception) for answer in answers].count(True) == 1
+    assert len(await app.tasks.alist()) == 19
+
+
+@pytest.mark.parametrize("hostile", ["\0", "a\0b"])
+async def test_text_with_nul_reaches_the_ledger_or_is_refused_alone(app: App, hostile: str):
+    @app.task(name="say")
+    async def say(text: str) -> None: ...
+
+    answers = await asyncio.gather(*(say.aenqueue(text) for text in ("x", hostile, "y")), return_exceptions=True)
+    assert not isinstance(answers[0], Exception)
+    assert not isinstance(answers[2], Exception)
+    if not isinstance(answers[1], Exception):
+        record = await app.tasks.aget(answers[1].id)
+        assert say.load_arguments(record.arguments) == ((), {"text": hostile})

@@ -96,23 +96,17 @@ class Attempt(Coroutine[Any, Any, None]):
         if self.outcome is not None:
             raise StopIteration  # closed from outside; its asyncio task learns it now
         try:
-            return self._resume(step, argument)
+            return step(argument)
         except StopIteration as end:
             self.context.control.open = False
             self.finish(self._outcome_of(end.value))
         except BaseException as error:
+            if isinstance(error, SoftTimeLimitExceeded) and self._user.cr_frame is not None:
+                # The signal arrived between the driver and the coroutine, which has not seen it yet.
+                return self._step(self._user.throw, error)
             self.context.control.open = False
             self.finish(self._outcome_of_error(error))
         raise StopIteration
-
-    def _resume(self, step: Callable[[Any], Any], argument: Any) -> Any:
-        try:
-            return step(argument)
-        except SoftTimeLimitExceeded as error:
-            if self._user.cr_frame is None:
-                raise
-            # The signal arrived between the driver and the coroutine, which has not seen it yet.
-            return self._user.throw(error)
 
     # --- how it ends --------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ RESULT_LIMIT = 16 * 1024 * 1024
 MESSAGE_LIMIT = 8 * 1024
 TRACEBACK_LIMIT = 64 * 1024
 _BREAKER_DELAY = 5.0
+_CONTROL = (Snooze, RetryAfter, Cancel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +90,16 @@ def prepare(launch: Launch, entry: Entry, context: Context, resources: Mapping[s
 
 
 def outcome_of_value(value: Any, entry: Entry, policy: Retry, *, result_limit: int = RESULT_LIMIT) -> Outcome:
-    match value:
-        case Snooze() | RetryAfter() | Cancel():
-            return _outcome_of_control(value, policy)
-        case _:
-            try:
-                text = entry.dump_result(value)
-            except BaseException as error:
-                return permanent(error, policy)
-            return _within_limit(text, entry.name, result_limit, policy)
+    if isinstance(value, _CONTROL):
+        return _outcome_of_control(value, policy)
+    try:
+        text = entry.dump_result(value)
+    except BaseException as error:
+        return permanent(error, policy)
+    # A character takes at most four bytes, so almost every result is measured without being encoded.
+    if len(text) * 4 <= result_limit:
+        return Completed(result=text)
+    return _within_limit(text, entry.name, result_limit, policy)
 
 
 def _outcome_of_control(value: Snooze | RetryAfter | Cancel, policy: Retry) -> Outcome:
@@ -115,8 +117,7 @@ def _outcome_of_control(value: Snooze | RetryAfter | Cancel, policy: Retry) -> O
 
 
 def _within_limit(text: str, name: str, limit: int, policy: Retry) -> Outcome:
-    # A character takes at most four bytes, so almost every result is measured without being encoded.
-    size = len(text) if len(text) * 4 <= limit or len(text) > limit else len(text.encode())
+    size = len(text) if len(text) > limit else len(text.encode())
     if size <= limit:
         return Completed(result=text)
     return permanent(

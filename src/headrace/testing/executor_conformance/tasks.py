@@ -286,8 +286,8 @@ async def task_stubborn_async() -> None:
 
 
 def task_ask_whether_cancelled() -> str:
-    current.log("entered")
     try:
+        current.log("entered")
         while not current.cancelled:
             time.sleep(0.01)
     except BaseException:
@@ -296,8 +296,8 @@ def task_ask_whether_cancelled() -> str:
 
 
 async def task_ask_whether_cancelled_async() -> str:
-    current.log("entered")
     try:
+        current.log("entered")
         await asyncio.sleep(1000)
     except asyncio.CancelledError:
         return f"cancelled={current.cancelled}"

@@ -206,3 +206,23 @@ async def test_what_waits_behind_a_blocked_loop_is_given_back(bench: Bench, tmp_
             assert running.stop() == 0
         assert {(await bench.record(task)).attempt for task in [*others, blocked]} == {1}
         assert await bench.store.check() == []
+
+
+async def test_a_lease_that_was_lost_ends_the_process_and_another_incarnation_starts(
+    bench: Bench, tmp_path: Path
+) -> None:
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(children=0)) as running:
+            task = await bench.enqueue("first_time_only", {"seconds": 300})
+            await eventually(lambda: running.said("first_time_only"))
+            (pid,) = running.workers()
+            await eventually(lambda: taken_over(bench, pid))
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            await eventually(lambda: pid not in running.workers() and len(running.workers()) == 1)
+            assert running.stop() == 0
+        assert await bench.store.check() == []
+
+
+async def taken_over(bench: Bench, pid: int) -> bool:
+    (row,) = [row for row in await bench.store.workers() if row.pid == pid]
+    return await bench.store.take_over(row.id, beat=row.beat)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from headrace.core.errors import StoreUnavailable
 
-# While the store cannot be reached a service asks ever more rarely, up to this.
-_LONGEST_PAUSE = 5.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often a service runs; `jitter` is the part of the interval by which each pause may be longer or shorter."""
+    """How often a service runs; `jitter` is the part of the interval by which each pause may be longer or shorter.
+
+    While the store cannot be reached a service asks ever more rarely, up to `longest`.
+    """
 
     interval: float
     jitter: float = 0.1
+    longest: float = 5.0
 
 
 class Service:
@@ -64,7 +65,7 @@ class Service:
                 failures = 0
             except StoreUnavailable:
                 failures += 1
-                pause = min(_LONGEST_PAUSE, self.pace.interval * 2 ** min(failures, 10))
+                pause = min(self.pace.longest, self.pace.interval * 2 ** min(failures, 10))
             await self._rest(self.pace.interval if pause is None else pause)
 
     async def _rest(self, seconds: float) -> None:

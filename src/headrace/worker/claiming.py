@@ -26,7 +26,12 @@ class Throughput:
         self._window = window
         self._since = 0.0
         self._count = 0
-        self.rate = 0.0
+        self._rate = 0.0
+
+    def rate(self, now: float) -> float:
+        """A burst that is over must not keep the buffer deep: a window that stays open lowers the rate."""
+        elapsed = now - self._since
+        return self._rate if elapsed < self._window else min(self._rate, self._count / elapsed)
 
     def count(self, now: float) -> None:
         self._count += 1
@@ -34,7 +39,7 @@ class Throughput:
         if elapsed < self._window:
             return
         # After a quiet time the old window says nothing: a long gap counts as a slow start.
-        self.rate = self._count / elapsed
+        self._rate = self._count / elapsed
         self._since, self._count = now, 0
 
 
@@ -209,7 +214,7 @@ class Claimer:
     def _room(self, pool: Pool) -> int:
         """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches."""
         free = self._free[pool]()
-        ahead = min(_DEEPEST, int(self.throughput[pool].rate * _AHEAD)) if pool == "coroutine" else 0
+        ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD)) if pool == "coroutine" else 0
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
         return target - buffered if buffered <= target // 2 and buffered < target else 0

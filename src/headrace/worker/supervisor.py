@@ -104,10 +104,11 @@ class Supervisor:
         ending = asyncio.create_task(self._end_late(), name="headrace.end")
         everyone = asyncio.gather(*shepherds)
         try:
-            await asyncio.wait({everyone, watching}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({everyone, watching, ending}, return_when=asyncio.FIRST_COMPLETED)
             if watching.done():
                 watching.result()
-            return max(everyone.result(), default=0)
+            # Without a store nothing can be given back: then the lease runs out and others rescue.
+            return max(everyone.result(), default=0) if everyone.done() else 1
         finally:
             for task in (ending, watching, everyone):
                 task.cancel()
@@ -245,6 +246,7 @@ class Supervisor:
             await asyncio.sleep(_KILL_AFTER / 2)
         for process in self.processes.values():
             process.kill(spared=True)
+        await asyncio.sleep(_KILL_AFTER)
 
 
 def _kill(pid: int, *, group: bool) -> None:

@@ -212,8 +212,9 @@ class Worker:
 
     async def _work(self, store: Store, dispatcher: Dispatcher, supervision: Supervision) -> None:
         """Until a stop is asked for, a burst is over, or a part died."""
+        claiming = asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer")
         parts = {
-            asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer"),
+            claiming,
             asyncio.create_task(dispatcher.finisher.run(), name="headrace.finisher"),
             asyncio.create_task(supervision.watch(), name="headrace.supervision"),
         }
@@ -233,7 +234,7 @@ class Worker:
             done, _ = await asyncio.wait(parts | ends, return_when=asyncio.FIRST_COMPLETED)
             for task in done & parts:
                 task.result()
-            await self._drain(store, dispatcher, parts)
+            await self._drain(store, dispatcher, claiming, parts - {claiming})
         except LeaseLost:
             await dispatcher.abandon()
             raise
@@ -266,24 +267,24 @@ class Worker:
                     since = None
             dispatcher.claimer.ask_everywhere()
 
-    async def _drain(self, store: Store, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
+    async def _drain(
+        self, store: Store, dispatcher: Dispatcher, claiming: asyncio.Task[None], parts: set[asyncio.Task[None]]
+    ) -> None:
         deadline = time.monotonic() + self.options.grace
         dispatcher.claimer.close()
         dispatcher.release_buffer()
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
         try:
-            await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
-            # The claimer ends by itself when it is closed; only then can the others still fail.
-            while not (waiting.done() or insisting.done()):
-                for part in [part for part in parts if part.done()]:
-                    part.result()
-                    parts.discard(part)
-                await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            for part in done & parts:
+                part.result()
         finally:
             waiting.cancel()
             insisting.cancel()
         await dispatcher.release_running()
+        # A claim that is under way would otherwise be committed for a worker that is gone.
+        await asyncio.wait({claiming}, timeout=5.0)
         # Results that cannot be written now are worth the rest of the grace, and no more.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(dispatcher.finisher.flushed(), max(5.0, deadline - time.monotonic()))

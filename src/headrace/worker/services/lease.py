@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
+from headrace.worker.services.heartbeat import renew
 from headrace.worker.supervised import WorkerProcess
 
 _STATE_EVERY = 1.0
@@ -28,7 +29,7 @@ class Leases(Service):
         beats: deque[float],
         lost: Callable[[WorkerProcess], None],
     ) -> None:
-        super().__init__(Pace(interval=min(interval, _STATE_EVERY), jitter=0.05))
+        super().__init__(Pace(interval=min(interval, _STATE_EVERY), jitter=0.05, longest=interval / 2))
         self._store = store
         self._every = interval
         self._processes = processes
@@ -46,7 +47,7 @@ class Leases(Service):
         if now - self._last < self._every * 0.9 and states == self._written:
             return
         if renewed:
-            alive = await self._store.heartbeat(list(states), states=states)
+            alive = await renew(self._store, states, within=self._every)
         else:
             await self._store.now()  # nobody to renew for, but it shows that the store can be reached
             alive = set[str]()

@@ -1,0 +1,227 @@
+"""The store goes away, answers get lost, dead workers leave awkward things behind."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headrace.core.errors import StoreUnavailable
+from headrace.core.lanes import Lane
+from headrace.core.limits import Gate
+from headrace.core.states import AttemptState, TaskState
+from headrace.core.task import Ref, Want
+from headrace.executors.context import current
+from headrace.worker.worker import Worker, worker_record
+from tests.support.postgres import PrivatePostgres
+from tests.support.waiting import eventually
+from tests.worker.bench import Bench, opened
+
+PRIMARY = Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=10)
+
+
+class LosesAnswers:
+    """A store whose first calls of some verbs are carried out, and whose answers never arrive."""
+
+    def __init__(self, store: Any, *verbs: str) -> None:
+        self._store = store
+        self._losing = set(verbs)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name not in self._losing:
+            return found
+
+        async def lose(*args: Any, **kwargs: Any) -> Any:
+            answer = await found(*args, **kwargs)
+            if not answer or name not in self._losing:
+                return answer
+            self._losing.discard(name)
+            raise StoreUnavailable("the connection was lost before the answer came")
+
+        return lose
+
+
+@pytest.mark.parametrize("verb", ["claim", "finish", "start", "heartbeat"])
+async def test_an_answer_that_gets_lost_changes_nothing(bench: Bench, verb: str) -> None:
+    """What the store did is found again: each task runs once, and completes, without waiting for a lease."""
+    ran: list[int] = []
+
+    async def note() -> None:
+        ran.append(current.task_id)
+        await asyncio.sleep(0.3)
+
+    bench.app.add(note)
+    async with opened(bench):
+        tasks = [await bench.enqueue("note") for _ in range(5)]
+        store: Any = LosesAnswers(bench.store, verb)
+        worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        running = asyncio.create_task(worker.run())
+        for task in tasks:
+            await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert sorted(ran) == sorted(tasks)
+        assert {(await bench.record(task)).attempt for task in tasks} == {1}
+        assert await bench.store.check() == []
+
+
+async def test_an_outage_kills_nobody_and_loses_nothing(postgres_url: str, private_postgres: PrivatePostgres) -> None:
+    """The task ends while the server is down; its result lands when it is back, by the same worker, in one attempt."""
+    bench = Bench(postgres_url)
+    ended = asyncio.Event()
+    gate = asyncio.Event()
+
+    async def hold() -> str:
+        await gate.wait()
+        ended.set()
+        return "kept"
+
+    bench.app.add(hold)
+    async with opened(bench):
+        task = await bench.enqueue("hold")
+        async with bench.running() as worker:
+            first = worker.id
+            await eventually(lambda: is_in(bench, task, TaskState.RUNNING))
+            await asyncio.to_thread(private_postgres.stop, "immediate")
+            gate.set()
+            await ended.wait()
+            await asyncio.sleep(2 * 1.5)  # longer than a lease: nobody may be taken for dead when it is over
+            await asyncio.to_thread(private_postgres.start)
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            assert worker.id == first
+            # It goes on working.
+            gate.set()
+            later = await bench.enqueue("hold")
+            await eventually(lambda: is_in(bench, later, TaskState.COMPLETED))
+        record = await bench.record(task)
+        assert (record.attempt, record.result) == (1, '"kept"')
+        assert await bench.store.check() == []
+
+
+async def test_a_dead_worker_leaves_a_cancelled_task(bench: Bench) -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    bench.app.add(never)
+    async with opened(bench):
+        started, waiting = await bench.enqueue("never"), await bench.enqueue("never")
+        await bench.store.register(worker_record("dead:1:1", bench.options()))
+        await bench.store.claim("dead:1:1", [PRIMARY])
+        await bench.store.start("dead:1:1", [Ref(started, 1)])
+        await bench.store.cancel([started, waiting])
+        async with bench.running():
+            for task in (started, waiting):
+                await eventually(lambda task=task: is_in(bench, task, TaskState.CANCELLED))
+        assert await bench.store.check() == []
+
+
+async def test_an_interrupted_rescue_is_taken_up(bench: Bench) -> None:
+    """The worker's row was taken over, then the rescuer died: the next one finds what is still held."""
+
+    async def answer() -> str:
+        return "done"
+
+    bench.app.add(answer)
+    async with opened(bench):
+        task = await bench.enqueue("answer")
+        await bench.store.register(worker_record("dead:1:1", bench.options()))
+        await bench.store.claim("dead:1:1", [PRIMARY])
+        assert await eventually(lambda: taken_over(bench, "dead:1:1"))
+        async with bench.running():
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+
+
+async def test_suspects_run_one_at_a_time_and_their_start_is_written_first(bench: Bench) -> None:
+    inside, most = 0, 0
+    states: list[str] = []
+
+    async def careful() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        states.append(await bench.state(current.task_id))
+        await asyncio.sleep(0.02)
+        inside -= 1
+
+    bench.app.add(careful)
+    async with opened(bench):
+        tasks = [await bench.enqueue("careful") for _ in range(4)]
+        await bench.store.register(worker_record("dead:1:1", bench.options()))
+        assert len(await bench.store.claim("dead:1:1", [PRIMARY])) == 4
+        async with bench.running():
+            for task in tasks:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+        assert (most, states) == (1, [TaskState.RUNNING] * 4)
+
+
+async def test_a_limit_is_kept_by_the_worker(bench: Bench) -> None:
+    """Eight tasks, a limit of two: never more inside, and all of them complete."""
+    inside, most = 0, 0
+
+    async def limited() -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        await asyncio.sleep(0.02)
+        inside -= 1
+
+    bench.app.add(limited)
+    async with opened(bench):
+        gate = (Gate(kind="limit", key="two", n=2),)
+        tasks = [await bench.enqueue("limited", gates=gate) for _ in range(8)]
+        async with bench.running():
+            for task in tasks:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+        assert most == 2
+        assert {(await bench.record(task)).attempt for task in tasks} == {1}
+        assert await bench.store.check() == []
+
+
+async def test_what_a_task_says_is_kept(bench: Bench) -> None:
+    async def talk() -> None:
+        for n in range(150):
+            current.log(f"line {n}")
+        current.progress(1, 3, "a third")
+        await asyncio.sleep(2.5)
+
+    bench.app.add(talk)
+    async with opened(bench):
+        task = await bench.enqueue("talk")
+        async with bench.running():
+            await eventually(lambda: has_progress(bench, task))
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+        lines = await bench.store.logs(task)
+        assert [line.line for line in lines] == [f"line {n}" for n in range(150)]
+        (attempt,) = await bench.store.attempts(task)
+        assert attempt.state is AttemptState.SUCCEEDED
+
+
+@pytest.mark.requirement("A24")
+async def test_workers_count_their_outcomes_exactly(bench: Bench) -> None:
+    async def even(n: int) -> None:
+        if n % 2:
+            raise ValueError
+
+    bench.app.add(even)
+    async with opened(bench):
+        await bench.store.enqueue([bench.app.task("even", {"n": n}, max_attempts=1) for n in range(100)])
+        await asyncio.gather(bench.burst(), bench.burst(), bench.burst())
+        rows = await bench.store.workers()
+        assert len(rows) == 3
+        assert sum(row.tasks_completed for row in rows) == sum(row.tasks_failed for row in rows) == 50
+
+
+async def is_in(bench: Bench, task: int, state: TaskState) -> bool:
+    try:
+        return await bench.state(task) == state
+    except StoreUnavailable:
+        return False
+
+
+async def taken_over(bench: Bench, worker: str) -> bool:
+    (row,) = [row for row in await bench.store.workers() if row.id == worker]
+    return await bench.store.take_over(worker, beat=row.beat)
+
+
+async def has_progress(bench: Bench, task: int) -> bool:
+    return (await bench.record(task)).progress is not None

@@ -6,6 +6,7 @@ The only reader of the environment.
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from headrace.core.errors import DefinitionError, SettingsError
 from headrace.core.retry import DEFAULT_RETRY, Retry
 from headrace.presets import PRESETS, Preset
 
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 DEFAULT_URL = "sqlite:///headrace.db"
 
 
@@ -224,6 +226,11 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
     def origin(name: str) -> str:
         return origins.get(name, f"{name}, by default")
 
+    if not _NAME.fullmatch(settings.name):
+        raise SettingsError(
+            f"{origin('name')}: app name {settings.name!r} cannot be a schema: use lower-case letters, digits and _, "
+            "a letter first, at most 41"
+        )
     if settings.soft_timeout is not None and settings.timeout is not None and settings.soft_timeout >= settings.timeout:
         raise SettingsError(
             f"the soft time limit of {settings.soft_timeout:g} s ({origin('soft_timeout')}) must be less than the hard "

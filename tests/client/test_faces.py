@@ -88,9 +88,11 @@ def test_an_error_in_the_background_keeps_its_type_and_place():
 
 def test_a_cancelled_caller_cancels_its_work_in_the_background():
     state: list[str] = []
+    started = threading.Event()
 
     async def slow() -> None:
         state.append("started")
+        started.set()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -99,8 +101,7 @@ def test_a_cancelled_caller_cancels_its_work_in_the_background():
 
     async def main() -> None:
         waiting = asyncio.create_task(on_store(slow))
-        while "started" not in state:
-            await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(started.wait, 10)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

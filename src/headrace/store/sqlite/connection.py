@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from headrace.core.clock import Clock, SystemClock
@@ -99,6 +99,7 @@ class _Thread:
         self._alone: deque[_Job] = deque()
         self._ready = threading.Condition(threading.Lock())
         self._closing = False
+        self._watch_at: float | None = None
         self._turns = Turns(database.path) if writes and not database.in_memory else None
         self.connection: sqlite3.Connection | None = None
         name = f"headrace-sqlite-{'writer' if writes else 'reader'}"
@@ -124,9 +125,11 @@ class _Thread:
 
     def _run(self) -> None:
         try:
-            while self._wait():
+            while (waiting := self._wait()) is not None:
                 try:
-                    self._serve()
+                    if waiting:
+                        self._serve()
+                    self._watch()
                 except Exception as error:
                     self._fail_waiting(error)
         finally:
@@ -135,13 +138,28 @@ class _Thread:
             if self._turns is not None:
                 self._turns.close()
 
-    def _wait(self) -> bool:
+    def _wait(self) -> bool | None:
+        """True when a job waits, False when it is time to watch, None at the end."""
         with self._ready:
             while not self._jobs and not self._urgent and not self._alone:
                 if self._closing:
+                    return None
+                pause = None if self._watch_at is None else self._watch_at - time.monotonic()
+                if pause is not None and pause <= 0:
                     return False
-                self._ready.wait()
+                self._ready.wait(pause)
         return True
+
+    def _watch(self) -> None:
+        """Between jobs, on the thread that is here anyway: a hop from the event loop would cost ten times the look."""
+        if self._writes or self.connection is None:
+            return
+        now = time.monotonic()
+        if self._watch_at is None or now >= self._watch_at:
+            self._watch_at = now + 1.0
+            with suppress(sqlite3.Error):  # only hints are lost, until the next look
+                pause = self._database.watch(self._database.transaction(self.connection))
+                self._watch_at = None if pause is None else now + pause
 
     def _next(self, *, only_urgent: bool = False) -> _Job | None:
         with self._ready:
@@ -275,6 +293,8 @@ class Database:
         # Set by the store: what a new writing connection needs, and what follows a commit.
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
+        # Looks at the file from the reading thread; seconds until it wants to look again, None: after the next read.
+        self.watch: Callable[[Transaction], float | None] = lambda _: None
         self._locked_seconds = float(options.extra.get("lock_timeout", _LOCKED_SECONDS))
         self._lock = threading.Lock()
         self._threads: tuple[_Thread, _Thread] | None = None

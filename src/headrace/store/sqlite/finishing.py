@@ -53,7 +53,7 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
     requeues: list[tuple[LiveRow, dict[str, Any]]] = []
     for row, settlement in pairs:
         started_at = _started_at(row, settlement, transaction.now)
-        if settlement.attempt is not None or row.state == TaskState.RUNNING:
+        if settlement.attempt is not None or row.started_at is not None:  # a started one may be cancelling by now
             attempts.append(_attempt(row, settlement, worker, started_at, transaction.now))
         ending = _ending(row, settlement, started_at, transaction.now)
         if ending is None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from headrace.store.sqlite.connection import Database, Part, Transaction
+from headrace.store.sqlite.connection import Part, Transaction
 
 CANCEL = "cancel"
 
@@ -85,8 +85,7 @@ class Sender:
 class Listener:
     """The hints for one worker: an endless iterator."""
 
-    def __init__(self, database: Database, folder: Path | None, worker: str, queues: Sequence[str]) -> None:
-        self._database = database
+    def __init__(self, folder: Path | None, worker: str, queues: Sequence[str]) -> None:
         self._folder = folder
         self._worker = worker
         self._queues = frozenset(queues)
@@ -94,8 +93,6 @@ class Listener:
         self._pending: dict[str, None] = {}
         self._came = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._version: int | None = None
-        self._active_at = time.monotonic()
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
@@ -150,29 +147,13 @@ class Listener:
     async def __anext__(self) -> str:
         while not self._pending:
             self._came.clear()
-            await self._wait()
-        self._active_at = time.monotonic()
+            await self._came.wait()
         name = next(iter(self._pending))
         del self._pending[name]
         return name
 
-    async def _wait(self) -> None:
-        if self._database.in_memory:
-            await self._came.wait()
-            return
-        idle = time.monotonic() - self._active_at > _IDLE_AFTER
-        try:
-            async with asyncio.timeout(_IDLE_POLL if idle else _POLL):
-                await self._came.wait()
-        except TimeoutError:
-            self.note(await self._database.read(self._look))
-
-    def _look(self, transaction: Transaction) -> list[str]:
-        """What there is to do, if the file changed since the last look."""
-        version = transaction.rows("data_version")[0][0]
-        if version == self._version:
-            return []
-        self._version = version
+    def look(self, transaction: Transaction) -> list[str]:
+        """What there is to do. On the reading thread."""
         found = [queue for (queue,) in transaction.rows("queues_with_work", (self._wanted,))]
         due = transaction.rows("next_due")[0][0]
         if due is not None and due <= transaction.now:
@@ -185,12 +166,16 @@ class Listener:
 class Waking(Part):
     _listeners: set[Listener]
     _sender: Sender | None
+    _version: int | None
+    _changed_at: float
 
     def prepare_wakeups(self) -> None:
         """Told by the store once its database exists."""
         self._listeners = set()
         self._sender = None if self.database.in_memory else Sender(socket_folder(self.database.path))
+        self._version, self._changed_at = None, 0.0
         self.database.committed = self._wake
+        self.database.watch = self._watch
 
     def _wake(self, names: set[str]) -> None:
         if self._sender is not None:
@@ -199,13 +184,29 @@ class Waking(Part):
         for listener in tuple(self._listeners):
             listener.note_from_thread(names)
 
+    def _watch(self, transaction: Transaction) -> float | None:
+        """On the reading thread, while somebody listens: did anyone write, and is there something to do?"""
+        listeners = tuple(self._listeners)
+        if not listeners:
+            return None
+        version, now = transaction.rows("data_version")[0][0], time.monotonic()
+        if version != self._version:
+            self._version, self._changed_at = version, now
+            for listener in listeners:
+                if found := listener.look(transaction):
+                    listener.note_from_thread(found)
+        return _POLL if now - self._changed_at < _IDLE_AFTER else _IDLE_POLL
+
     @asynccontextmanager
     async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
         folder = None if self.database.in_memory else socket_folder(self.database.path)
-        listener = Listener(self.database, folder, worker, queues)
+        listener = Listener(folder, worker, queues)
         listener.open()
         self._listeners.add(listener)
         try:
+            # What came before it listened; and from this read on the thread watches.
+            self._version = None
+            listener.note(await self.database.read(listener.look))
             yield listener
         finally:
             self._listeners.discard(listener)

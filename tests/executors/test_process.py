@@ -18,8 +18,9 @@ from headrace.executors.base import Ran
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.testing.executor_conformance import Stand
-from headrace.testing.executor_conformance.cases import value_of
+from headrace.testing.executor_conformance.cases import failure_of, value_of
 from headrace.testing.executor_conformance.tasks import TARGET
+from tests.support.sizes import sized
 from tests.support.waiting import eventually, wait_until
 
 pytestmark = pytest.mark.timeout(60)
@@ -95,6 +96,24 @@ async def test_what_finds_no_child_is_given_back(tmp_path: Path) -> None:
             assert await run == Ran(outcome=Released())
         assert stand.executor.free() == 0
         assert not any(task.done() for task in long)
+
+
+@pytest.mark.chaos
+async def test_an_interruption_never_tears_a_message(tmp_path: Path) -> None:
+    """Soft limits and stops that hit tasks in the middle of a write: every later message still arrives whole."""
+    async with processes(tmp_path) as stand:
+        for round_no in range(sized(small=8, full=60)):
+            limited = stand.launch("chatter", soft=0.01, hard=20)
+            stopped = stand.launch("chatter")
+            runs = [asyncio.ensure_future(stand.executor.run(launch)) for launch in (limited, stopped)]
+            await stand.until(lambda ref=stopped.ref: stand.channel.said(ref))
+            await stand.executor.stop(stopped.ref, grace=20)
+            first, second = await asyncio.wait_for(asyncio.gather(*runs), 30)
+            assert failure_of(first).signature.kind == "soft_timeout"
+            assert second.outcome == Cancelled(reason="user")
+            assert {*stand.channel.said(limited.ref), *stand.channel.said(stopped.ref)} == {"x" * 10_000}
+            assert value_of(await stand.run("echo", n=round_no)) == {"n": round_no}
+            stand.channel.lines.clear()
 
 
 async def test_free_says_how_deep_batches_may_be(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def condemn(table: SlotTable, slot: Occupied, verdict: int) -> bool:
             return False
         table.judge(slot.index, verdict)
         send(slot.pid, signal.SIGKILL)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # gone, or a pid that is someone else's by now
         return False
     return True
 

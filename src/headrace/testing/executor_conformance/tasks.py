@@ -234,6 +234,13 @@ async def task_spin_async(seconds: float = 60) -> None:
     _spin(seconds)
 
 
+def task_chatter(seconds: float = 60) -> None:
+    """Writes to its channel all the time, so that an interruption hits a write."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        current.log("x" * 10_000)
+
+
 def task_clean_up() -> str:
     try:
         task_spin()

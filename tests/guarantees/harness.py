@@ -70,13 +70,14 @@ class Tree:
         return sorted(worker for worker, row in self.ledger.living().items() if row.pid in mine)
 
     def started(self, processes: int = 1) -> "Tree":
-        """Returns when so many workers of this tree are registered."""
+        """Returns when so many workers of this tree are registered and claim."""
 
         def ready() -> bool:
             assert self.process.poll() is None, f"the worker ended ({self.process.returncode}):\n{self.output()}"
-            return len(self.workers()) >= processes
+            # The row comes first; a worker says that it takes work once it has opened the store.
+            return len(self.workers()) >= processes and self.log.read_text(errors="replace").count(" takes ") >= processes
 
-        wait_until(ready, START_CEILING, message=f"{processes} workers registered")
+        wait_until(ready, START_CEILING, message=f"{processes} workers take work")
         return self
 
     def kill(self) -> None:

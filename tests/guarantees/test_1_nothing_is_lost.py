@@ -28,15 +28,13 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
 
-# Around the call, and inside the store around the COMMIT itself.
+# Inside the store around the COMMIT itself; at full size also around the call.
 POINTS = [
     f"{place}{verb}.{moment}_commit"
+    for place in sized(small=["store."], full=["store.", ""])
     for verb in ("claim", "start", "finish")
-    for place in ("", "store.")
     for moment in ("before", "after")
 ]
-
-
 MOMENTS: tuple[Moment, Moment] = ("before", "after")
 
 

@@ -98,9 +98,18 @@ def test_inside_the_worker_it_does_not_kill_the_worker(
 ) -> None:
     entered = table.enter(0, worker=0, ref=Ref(1, 1), soft=None, hard=20, pid=victim.pid, kind=kind)
     assert Watchdog(table, worker_kills=False).run_once(entered + 100) == []
-    assert Watchdog(table, loop_grace=5).run_once(entered + 24) == [] or kind == THREAD
-    (act,) = Watchdog(table).run_once(entered + 100) if victim.poll() is None else (None,)
-    assert act is None or act.what == "kill"
+    assert victim.poll() is None
+    (act,) = Watchdog(table).run_once(entered + 100)
+    assert act.what == "kill", "the supervisor does"
+    assert victim.wait(20) == -signal.SIGKILL
+
+
+def test_a_loop_is_given_a_moment_to_end_its_coroutine_itself(
+    table: SlotTable, victim: "subprocess.Popen[bytes]"
+) -> None:
+    entered = table.enter(0, worker=0, ref=Ref(1, 1), soft=None, hard=20, pid=victim.pid, kind=LOOP)
+    assert Watchdog(table, loop_grace=5).run_once(entered + 24) == []
+    assert [act.what for act in Watchdog(table, loop_grace=5).run_once(entered + 26)] == ["kill"]
     assert victim.wait(20) == -signal.SIGKILL
 
 

@@ -1,4 +1,4 @@
-"""Databases that already have the schema: migrated once, then emptied or copied, because there are hundreds of cases."""
+"""Databases that already have the schema: migrated once, then emptied or copied, as there are hundreds of cases."""
 
 import os
 import shutil
@@ -31,9 +31,13 @@ def migrated_postgres(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer, migrated_postgres: str) -> str:
-    with postgres_server.connect(migrated_postgres) as connection:
-        connection.execute(_EMPTY)
+    empty_postgres(postgres_server, migrated_postgres)
     return postgres_server.url(migrated_postgres)
+
+
+def empty_postgres(server: PostgresServer, database: str) -> None:
+    with server.connect(database) as connection:
+        connection.execute(_EMPTY)
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ def _meta(url: str, name: str) -> dict[str, str]:
     engine = engine_for(url)
     table = f"{name}_meta" if engine.dialect.name == "sqlite" else f"{name}.meta"
     with engine.connect() as connection:
-        rows = dict(connection.execute(text(f"SELECT key, value FROM {table}")).tuples().all())
+        rows = dict(tuple(row) for row in connection.execute(text(f"SELECT key, value FROM {table}")))
     engine.dispose()
     return rows
 

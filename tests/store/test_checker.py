@@ -153,7 +153,7 @@ def _scratch(url: str) -> Iterator[Connection]:
 
 def _check(connection: Connection) -> list[Violation]:
     queries = statements(connection.dialect.name, "headrace")
-    return check_rows({table: connection.execute(text(sql)).tuples().all() for table, sql in queries.items()})
+    return check_rows({table: [tuple(row) for row in connection.execute(text(sql))] for table, sql in queries.items()})
 
 
 def _written(statement: str, dialect: str) -> str:

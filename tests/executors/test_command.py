@@ -75,7 +75,7 @@ async def test_a_signal_is_named(tmp_path: Path) -> None:
 
 
 async def test_output_is_kept_from_its_end(tmp_path: Path) -> None:
-    code = "import sys; sys.stdout.write('a' * 3_000_000 + 'z\\0\\n'); sys.stdout.flush(); sys.stdout.buffer.write(b'\\xff')"
+    code = "import sys; sys.stdout.buffer.write(b'a' * 3_000_000 + b'z\\0\\n\\xff')"
     result = value_of(await run(tmp_path, [sys.executable, "-c", code]))
     assert result["stdout_bytes"] == 3_000_004
     assert result["stdout"].endswith("az\\x00\n\\xff")

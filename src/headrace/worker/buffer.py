@@ -63,12 +63,18 @@ class QueueBuffer:
         while nothing of it is here, the other lane goes first and the turn is kept, not lost.
         """
         primary, retry = self.lanes[Lane.PRIMARY], self.lanes[Lane.RETRY]
-        contested = (bool(primary) or primary.more) and (bool(retry) or retry.more)
-        turn = Lane.RETRY if credit.shares(1)[1] else Lane.PRIMARY
-        if contested and not self.lanes[turn]:
-            contested = False
+        contested = self._contested and not self.owes(credit)
         picked = credit.pick(bool(primary) or contested, bool(retry) or contested)
         return self.lanes[Lane.PRIMARY if picked is None else picked].pop()
+
+    @property
+    def _contested(self) -> bool:
+        return all(bool(lane) or lane.more for lane in self.lanes.values())
+
+    def owes(self, credit: LaneCredit) -> bool:
+        """Whether it is the turn of a lane that has work in the store and none here: worth a claim of its own."""
+        turn = Lane.RETRY if credit.shares(1)[1] else Lane.PRIMARY
+        return self._contested and not self.lanes[turn]
 
     def wants(self, pool: Pool, credit: LaneCredit, room: int) -> list[Want]:
         """What to ask so that buffer and answer together have the shares of the next picks.

@@ -208,8 +208,18 @@ class Claimer:
             if room > 0:
                 wants += self._pool_wants(pool, room)
             else:
+                wants += self._owed(pool)
                 self._asked_all = False
         return wants
+
+    def _owed(self, pool: Pool) -> list[Want]:
+        """The buffer is full enough, but of one lane only while it is the other's turn."""
+        return [
+            want
+            for queue in self._queues
+            if (buffer := self._buffer.queue(pool, queue)) and buffer.owes(self._buffer.credit(queue))
+            for want in buffer.wants(pool, self._buffer.credit(queue), 0)
+        ]
 
     def _room(self, pool: Pool) -> int:
         """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches."""

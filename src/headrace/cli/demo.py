@@ -15,6 +15,7 @@ import typer
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json
+from headrace.core.states import TaskState
 
 _TARGET = "headrace.cli.demo_tasks:app"
 _PATIENCE = 60.0
@@ -69,7 +70,8 @@ class _Demo:
         finally:
             self._stop(worker)
         violations = self.app.check()
-        self.say(f"[bold]10[/] the ledger is checked: {violations or 'sound, nothing lost'}")
+        lost = self._unfinished()
+        self.say(f"[bold]10[/] the ledger is checked: {violations or f'sound, {lost or "nothing"} lost'}")
         self.say(
             f"\nThat took {time.monotonic() - began:.0f} s. Next: the README's ten lines, and `headrace up tasks:app`."
         )
@@ -77,7 +79,7 @@ class _Demo:
             "tasks": count + 15,
             "per_second": round(finished),
             "rescued": rescued,
-            "lost": 0,
+            "lost": lost,
             "violations": [str(violation) for violation in violations],
             "seconds": round(time.monotonic() - began, 1),
         }
@@ -117,6 +119,10 @@ class _Demo:
         for handle in handles:
             handle.result(timeout=_PATIENCE)
         return len(handles) / max(time.monotonic() - began, 0.001)
+
+    def _unfinished(self) -> int:
+        """Tasks that have not ended although everything was waited for."""
+        return len(self.app.tasks.list(states=[state for state in TaskState if not state.terminal]))
 
     def _fate(self, handle: Any) -> str:
         handle.wait(timeout=_PATIENCE)

@@ -1,0 +1,195 @@
+"""The commands as a person or a script meets them: words, JSON, exit codes, one line for each mistake."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace import App
+from headrace.cli.failures import FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE, explained
+from headrace.cli.root import application
+
+TASKS = """
+from headrace import App, Retry
+
+app = App({url!r})
+
+
+@app.task
+async def double(n: int) -> int:
+    return 2 * n
+
+
+@app.task(retry=Retry(max_attempts=1))
+async def broken() -> None:
+    raise ValueError("it is broken")
+"""
+
+
+class Shell:
+    """Runs commands in this process, in the folder of the test."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], url: str) -> None:
+        self.capsys = capsys
+        self.url = url
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        def run() -> None:
+            try:
+                application(list(words), standalone_mode=True)
+            except SystemExit as end:
+                codes.append(int(end.code or 0))
+
+        codes: list[int] = []
+        code = explained(run)
+        printed = self.capsys.readouterr()
+        return codes[0] if codes and code == OK else code, printed.out, printed.err
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sqlite_url: str
+) -> Shell:
+    name = f"tasks_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(TASKS.format(url=sqlite_url))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("HEADRACE_DATABASE_URL", sqlite_url)
+    shell = Shell(capsys, sqlite_url)
+    shell.module = name  # type: ignore[attr-defined]
+    return shell
+
+
+def target(shell: Shell) -> str:
+    return f"{shell.module}:app"  # type: ignore[attr-defined]
+
+
+def test_a_task_is_enqueued_listed_shown_and_cancelled(shell: Shell):
+    module = target(shell).partition(":")[0]
+    code, out, _ = shell("enqueue", target(shell), f"{module}.double", "n=4", "--json")
+    made = json.loads(out)
+    assert (code, made["created"]) == (OK, True)
+    assert isinstance(made["id"], str), "ids are texts in JSON: they may be larger than 2^53"
+    code, out, _ = shell("tasks", "list", "--json")
+    assert code == OK
+    assert [(task["id"], task["state"]) for task in json.loads(out)] == [(made["id"], "pending")]
+    code, out, _ = shell("tasks", "show", made["id"])
+    assert code == OK
+    assert '{"n":4}' in out
+    code, out, _ = shell("tasks", "cancel", made["id"])
+    assert (code, out) == (OK, f"task {made['id']}: cancelled\n")
+    code, out, _ = shell("tasks", "cancel", made["id"])
+    assert (code, out) == (FAILED, f"task {made['id']}: too late, it had ended\n")
+    code, out, _ = shell("tasks", "retry", made["id"], "--json")
+    assert (code, json.loads(out)) == (OK, {"retried": [made["id"]]})
+
+
+def test_a_paused_queue_says_so(shell: Shell):
+    assert shell("queues", "pause", "mail")[0] == OK
+    _, out, _ = shell("queues", "list", "--json")
+    assert [(queue["name"], queue["paused"]) for queue in json.loads(out)] == [("mail", True)]
+    assert shell("queues", "resume", "mail")[0] == OK
+
+
+def test_the_schema_goes_up_and_down_and_is_checked(shell: Shell):
+    code, out, _ = shell("db", "upgrade", "--json")
+    made = json.loads(out)
+    assert (code, made["before"]) == (OK, None)
+    assert made["after"]
+    assert shell("db", "upgrade")[1] == f"the schema is at {made['after']}; nothing to do\n"
+    assert shell("db", "check")[:2] == (OK, "the ledger is sound: every invariant holds\n")
+    code, out, _ = shell("db", "downgrade", "base", "--yes", "--json")
+    assert (code, json.loads(out)["after"]) == (OK, None)
+
+
+def test_the_check_finds_a_broken_ledger(shell: Shell, sqlite_url: str):
+    import sqlite3
+
+    app = App(sqlite_url)
+    app.upgrade()
+    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+        connection.execute(
+            "INSERT INTO headrace_keys (scope, key, task) VALUES ('unique', 'nobody', 12345)",
+        )
+    connection.close()
+    code, out, _ = shell("db", "check", "--json")
+    assert code == FAILED
+    assert json.loads(out), "the broken rule is named"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["tasks", "show", "999"], NOT_FOUND, "no task 999"),
+        (["tasks", "list", "--database", "mysql://x/y"], FAILED, "not understood"),
+        (["tasks", "list", "--database", "sqlite:///no/such/folder/x.db"], UNAVAILABLE, "folder"),
+        (["enqueue", "tasks", "x"], USAGE, "module:attribute"),
+        (["enqueue", "no_such_module_here:app", "x"], USAGE, "no module"),
+        (["enqueue", "json:dumps", "x"], USAGE, "not a headrace App"),
+        (["worker", "json:nothing"], USAGE, "has no 'nothing'"),
+    ],
+)
+def test_each_mistake_is_one_clear_line(shell: Shell, words: list[str], code: int, said: str):
+    found, out, err = shell(*words)
+    assert found == code
+    assert out == ""
+    assert said in err.replace("\n", " ")
+    assert "Traceback" not in err
+
+
+def test_wrong_arguments_are_refused_before_anything_is_written(shell: Shell):
+    module = target(shell).partition(":")[0]
+    for words in (["n=four"], ["m=4"], [], ["n"]):
+        code, _, err = shell("enqueue", target(shell), f"{module}.double", *words)
+        assert code in (FAILED, USAGE), words
+        assert err.startswith("headrace: ")
+    code, _, err = shell("enqueue", target(shell), "nobody.knows")
+    assert code == FAILED
+    assert "nobody.knows" in err
+    assert json.loads(shell("tasks", "list", "--json")[1]) == []
+
+
+def test_every_command_explains_itself(shell: Shell):
+    for words in (
+        [], ["up"], ["worker"], ["enqueue"], ["tasks"], ["tasks", "list"], ["queues"], ["workers"], ["db"], ["demo"],
+    ):  # fmt: skip
+        code, out, _ = shell(*words, "--help")
+        assert code == OK
+        assert "Usage" in out
+    assert shell("--version")[1].strip()
+
+
+def test_a_worker_runs_what_is_there_and_ends(shell: Shell, tmp_path: Path):
+    module = target(shell).partition(":")[0]
+    shell("enqueue", target(shell), f"{module}.double", "n=21")
+    shell("enqueue", target(shell), f"{module}.broken")
+    worker = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "worker", target(shell), "--burst", "--children", "0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert worker.returncode == OK, worker.stderr
+    _, out, _ = shell("tasks", "list", "--json")
+    found = {task["name"].rpartition(".")[2]: (task["state"], task["result"]) for task in json.loads(out)}
+    assert found == {"double": ("completed", "42"), "broken": ("failed", None)}
+    _, out, _ = shell("tasks", "list", "--state", "failed")
+    assert "it is broken" in out
+
+
+def test_the_demo_loses_nothing():
+    demo = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "demo", "--tasks", "200", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert demo.returncode == OK, demo.stdout + demo.stderr
+    summary = json.loads(demo.stdout)
+    assert (summary["lost"], summary["violations"], summary["rescued"]) == (0, [], 3)

@@ -5,7 +5,7 @@ need. An index that mentioned `state` on the live table would make every transit
 Instants are `timestamptz` on PostgreSQL and integer microseconds since 1970 UTC on SQLite.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -30,10 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from headrace.core.states import AttemptState, JobState, TaskState
-
-ID_BLOCK = 100
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from headrace.store.instants import ID_BLOCK, from_micros, to_micros
 
 
 class Instant(TypeDecorator[datetime]):
@@ -54,14 +51,6 @@ class Instant(TypeDecorator[datetime]):
         if value is None or dialect.name != "sqlite":
             return value
         return from_micros(value)
-
-
-def to_micros(instant: datetime) -> int:
-    return (instant - _EPOCH) // timedelta(microseconds=1)
-
-
-def from_micros(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
 
 
 LIVE_STATES = tuple(s.value for s in TaskState if not s.terminal)

@@ -41,6 +41,7 @@ _OUTAGE = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what the driver says when the line is cut in the middle of its own conversation
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.InvalidAuthorizationSpecificationError,
@@ -169,7 +170,7 @@ class Database:
                 yield connection
         except asyncpg.PostgresError as error:
             raise self._translated(error) from error
-        except (asyncpg.InterfaceError, OSError) as error:
+        except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             if isinstance(error, asyncpg.DataError):  # both: an argument that the driver cannot encode
                 raise
             raise self.unavailable(error) from error

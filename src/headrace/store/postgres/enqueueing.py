@@ -10,9 +10,10 @@ from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBu
 from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Program, Statement
+from headrace.store.instants import ID_BLOCK
 from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.sharing import MOST_TOGETHER, SharedCommits
 from headrace.store.postgres.wakeups import Waker
-from headrace.store.schema import ID_BLOCK
 
 
 class Enqueueing:
@@ -22,10 +23,19 @@ class Enqueueing:
         self._waker = waker
         self._notify = notify
         self._ids: list[int] = []
+        self._shared = SharedCommits(self._enqueue)
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         if not tasks:
             return []
+        if len(tasks) < MOST_TOGETHER and all(task.plain for task in tasks):
+            return await self._shared.enqueue(tasks)
+        return await self._enqueue(tasks)
+
+    async def close(self) -> None:
+        await self._shared.close()
+
+    async def _enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         ids = await self.take_ids(len(tasks))
         queues = self._waker.due(ready_queues(tasks)) if self._notify else []
         tries = 0
@@ -44,7 +54,10 @@ class Enqueueing:
         try:
             rows = await connection.fetch(self._queries["enqueue"], text)
         except asyncpg.PostgresError as error:
-            raise refusal(error) from error
+            refused = refusal(error)
+            if refused is error:
+                raise
+            raise refused from error
         return answers(rows)
 
     def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
@@ -56,7 +69,8 @@ class Enqueueing:
 
     async def take_ids(self, n: int) -> list[int]:
         """Ids that nobody else has. What is left of a block is kept for the next call of this process."""
-        if n > len(self._ids):
+        # Others may take from the same list while this one waits for its block.
+        while n > len(self._ids):
             missing = n - len(self._ids)
             blocks = -(-missing // ID_BLOCK)
             firsts: list[int] = column(

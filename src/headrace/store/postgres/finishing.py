@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from headrace.core.settlement import Settlement
-from headrace.core.states import Reason, TaskState
+from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.postgres.claiming import claimed_tasks, want_columns
@@ -120,6 +120,7 @@ def unreadable(settlement: Settlement, error: Exception) -> Settlement:
         settlement,
         state=TaskState.FAILED,
         reason=Reason.BAD_PAYLOAD,
+        attempt=AttemptState.FAILED,
         result=None,
         result_ref=None,
         error=info,

@@ -36,7 +36,9 @@ class PostgresStore:
         self._administration = Administration(database, queries)
         claims = HandedClaims(database, queries)
         claiming = Claiming(database, queries, claims)
-        enqueueing = Enqueueing(database, queries, self._waker, notify=options.extra.get("notify", True))
+        self._enqueueing = enqueueing = Enqueueing(
+            database, queries, self._waker, notify=options.extra.get("notify", True)
+        )
         finishing = Finishing(database, queries, claims)
         inspection = Inspection(database, queries)
 
@@ -106,6 +108,7 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
+        await self._enqueueing.close()
         self._waker.close()
         await self._listener.close()
         await self._database.close()

@@ -19,8 +19,8 @@ from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import StoreError, StoreUnavailable
 from headrace.runtime.faults import reached
 from headrace.store.base import StoreOptions
+from headrace.store.instants import to_micros
 from headrace.store.queries import load_queries
-from headrace.store.schema import to_micros
 from headrace.store.sqlite.failures import translated
 from headrace.store.sqlite.locking import Turns
 

@@ -11,7 +11,7 @@ from headrace.core.limits import gates_to_json
 from headrace.core.states import JOB_TERMINAL, JobState, TaskState
 from headrace.core.task import Enqueued, Key, NewTask
 from headrace.store.base import Program, Statement
-from headrace.store.schema import to_micros
+from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Part, Transaction
 
 type _Place = tuple[str, str]  # scope, key

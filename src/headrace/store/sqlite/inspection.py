@@ -9,7 +9,7 @@ from headrace.core.lanes import Lane
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import AttemptRecord, QueueRecord, Ref, TaskFilter, TaskRecord
 from headrace.store.base import LogLine
-from headrace.store.schema import from_micros
+from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids

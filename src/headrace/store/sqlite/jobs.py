@@ -9,7 +9,7 @@ from headrace.core.errors import NotFound, WrongState
 from headrace.core.states import JobState, Reason
 from headrace.core.task import Enqueued, JobRecord, NewJob
 from headrace.store.hooks import new_task_to_json
-from headrace.store.schema import from_micros
+from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.enqueueing import enqueue
 from headrace.store.sqlite.inspection import instant

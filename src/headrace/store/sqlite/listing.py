@@ -9,7 +9,7 @@ import orjson
 
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter
-from headrace.store.schema import to_micros
+from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Transaction
 
 _LATEST = 2**62

@@ -7,7 +7,7 @@ import orjson
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import ClaimedTask, WorkerRecord
-from headrace.store.schema import from_micros
+from headrace.store.instants import from_micros
 from headrace.store.sqlite.claiming import claimed_task
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import LiveRow

@@ -29,9 +29,12 @@ BEGIN
     RETURN QUERY
     WITH clock AS MATERIALIZED (
         SELECT clock_timestamp() AS at
+    ), wanted AS MATERIALIZED (
+        SELECT w.* FROM unnest(queues, pools, lanes, counts) AS w(queue, pool, lane, n)
+        WHERE NOT EXISTS (SELECT FROM headrace.queues q WHERE q.name = w.queue AND q.paused)
     ), picked AS MATERIALIZED (
         SELECT best.id
-        FROM unnest(queues, pools, lanes, counts) AS w(queue, pool, lane, n)
+        FROM wanted w
         CROSS JOIN LATERAL (
             SELECT t.id FROM headrace.tasks t
             WHERE t.queue = w.queue AND t.pool = w.pool AND t.lane = w.lane
@@ -40,7 +43,6 @@ BEGIN
             LIMIT w.n
             FOR UPDATE SKIP LOCKED
         ) AS best
-        WHERE NOT EXISTS (SELECT FROM headrace.queues q WHERE q.name = w.queue AND q.paused)
     ), taken AS (
         UPDATE headrace.tasks t
         SET state = 'claimed', claim_no = t.claim_no + 1, worker = the_worker, claimed_at = clock.at, ready_at = NULL,
@@ -49,12 +51,12 @@ BEGIN
         WHERE t.id = picked.id
         RETURNING t.*
     ), begun AS (
-        -- The first claim of a job starts it, in the same statement.
+        -- The first claim of a job starts it, in the same statement. The state is compared so that no index on it is
+        -- used: jobs are looked up by the ids that were claimed, however many others wait.
         UPDATE headrace.jobs j
         SET state = 'running', started_at = clock.at, deadline_at = clock.at + make_interval(secs => j.timeout)
-        FROM clock
-        WHERE j.id IN (SELECT taken.job FROM taken WHERE taken.job IS NOT NULL)
-          AND j.started_at IS NULL AND j.state = 'pending'
+        FROM clock, (SELECT DISTINCT taken.job FROM taken WHERE taken.job IS NOT NULL) AS claimed
+        WHERE j.id = claimed.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
     )
     SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version,
            t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL,

@@ -21,6 +21,7 @@ SET enable_mergejoin = off
 AS $function$
 #variable_conflict use_column
 DECLARE
+    -- Read before the rows are locked: a start that held a row meanwhile may be younger, hence the `greatest` below.
     instant CONSTANT timestamptz := clock_timestamp();
     requeued bigint[];
     gated_ids bigint[];
@@ -64,7 +65,9 @@ BEGIN
             )
             SELECT b.id, b.claim_no, b.run_no, CASE WHEN b.charged THEN b.attempt + 1 END,
                    coalesce(b.attempt_state, 'released'), b.charged, the_worker, b.executor, b.claimed_at,
-                   coalesce(b.started_at, instant - make_interval(secs => b.ran_for)), instant,
+                   coalesce(b.started_at, CASE WHEN b.ran_for IS NOT NULL
+                       THEN greatest(b.claimed_at, instant - make_interval(secs => b.ran_for)) END),
+                   greatest(instant, b.started_at),
                    b.error_class, b.error_message, b.traceback, b.exit_code, b.recorded_by
             FROM before b
             WHERE b.attempt_state IS NOT NULL OR b.started_at IS NOT NULL
@@ -100,7 +103,8 @@ BEGIN
             t.claim_no, t.attempt, t.losses, t.run_no, t.max_attempts, t.worker, t.job, t.critical, t.arguments, t.codec,
             t.version, t.options, t.gates, t.order_key, t.keyed, t.max_age, t.created_at, t.enqueued_at, t.eligible_at,
             t.order_at, t.expires_at, t.claimed_at, t.started_at AS written_start, t.cancelling_at, t.progress,
-            coalesce(t.started_at, instant - make_interval(secs => s.ran_for)) AS started_at,
+            coalesce(t.started_at, CASE WHEN s.ran_for IS NOT NULL
+                THEN greatest(t.claimed_at, instant - make_interval(secs => s.ran_for)) END) AS started_at,
             s.charged, s.attempt_state, s.result, s.result_ref, s.result_ttl, s.error_class, s.error_message,
             s.traceback, s.exit_code, s.dead_letter, s.recorded_by, s.executor
     ), kept AS (
@@ -114,7 +118,7 @@ BEGIN
                m.attempt + m.charged::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
                m.arguments, m.codec, m.version, m.options, m.gates, m.order_key, m.keyed, m.max_age, m.created_at,
                m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at, m.started_at, m.cancelling_at,
-               m.progress, instant, m.dead_letter, m.result, m.result_ref,
+               m.progress, greatest(instant, m.started_at), m.dead_letter, m.result, m.result_ref,
                instant + make_interval(secs => m.result_ttl), m.error_class, m.error_message
         FROM moved m
     ), tried AS (
@@ -124,7 +128,7 @@ BEGIN
         )
         SELECT m.id, m.claim_no, m.run_no, CASE WHEN m.charged THEN m.attempt + 1 END,
                coalesce(m.attempt_state, CASE WHEN m.state = 'cancelled' THEN 'cancelled' ELSE 'released' END),
-               m.charged, m.worker, m.executor, m.claimed_at, m.started_at, instant,
+               m.charged, m.worker, m.executor, m.claimed_at, m.started_at, greatest(instant, m.started_at),
                m.error_class, m.error_message, m.traceback, m.exit_code, m.recorded_by
         FROM moved m WHERE m.attempt_state IS NOT NULL OR m.written_start IS NOT NULL
         ON CONFLICT (task, claim_no) DO UPDATE

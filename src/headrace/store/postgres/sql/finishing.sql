@@ -14,11 +14,11 @@ LEFT JOIN headrace.attempts a ON a.task = s.task AND a.claim_no = s.claim_no
 LEFT JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no;
 
 -- name: record_refused
--- A late report, on the attempt it belongs to or on a row of its own.
+-- A late report, on the attempt it belongs to or on a row of its own; nothing for a claim that never was.
 INSERT INTO headrace.attempts AS a (task, claim_no, run_no, state, worker, recorded_by, late_state, late_at)
-SELECT s.task, s.claim_no,
-       coalesce((SELECT t.run_no FROM headrace.tasks t WHERE t.id = s.task),
-                (SELECT h.run_no FROM headrace.history h WHERE h.id = s.task), 1),
-       'refused', $1, s.recorded_by, s.late_state, clock_timestamp()
+SELECT s.task, s.claim_no, coalesce(t.run_no, h.run_no), 'refused', $1, s.recorded_by, s.late_state, clock_timestamp()
 FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[]) AS s(task, claim_no, late_state, recorded_by)
+LEFT JOIN headrace.tasks t ON t.id = s.task
+LEFT JOIN headrace.history h ON h.id = s.task
+WHERE s.claim_no BETWEEN 1 AND coalesce(t.claim_no, h.claim_no)
 ON CONFLICT (task, claim_no) DO UPDATE SET late_state = excluded.late_state, late_at = excluded.late_at;

@@ -17,9 +17,13 @@ BEGIN
         WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker = the_worker AND t.state IN ('claimed', 'running')
         RETURNING t.id, t.claim_no, t.run_no, t.claimed_at, t.started_at
     ), tried AS (
-        INSERT INTO headrace.attempts (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)
+        INSERT INTO headrace.attempts AS a (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)
         SELECT b.id, b.claim_no, b.run_no, 'running', the_worker, the_executor, b.claimed_at, b.started_at FROM begun b
-        ON CONFLICT (task, claim_no) DO NOTHING
+        -- A repeat of this start changes nothing; a stranger's refused report may have made the row before.
+        ON CONFLICT (task, claim_no) DO UPDATE
+        SET state = excluded.state, worker = excluded.worker, executor = excluded.executor,
+            claimed_at = excluded.claimed_at, started_at = excluded.started_at
+        WHERE a.state = 'refused'
     )
     SELECT b.id, b.claim_no FROM begun b;
 END

@@ -1,0 +1,59 @@
+"""The cost of a claim, in buffers touched: noise of the machine does not change it, a wrong plan does."""
+
+import re
+
+import asyncpg
+import pytest
+
+from headrace.core.task import NewTask
+from tests.store.test_postgres_connection import opened
+
+_CLAIM = "SELECT * FROM headrace.claim_v1('w', '{default}', '{coroutine}', '{0}', '{10}')"
+
+
+async def buffers(connection: asyncpg.Connection, query: str) -> int:
+    """Pages read or hit; the work is undone."""
+    transaction = connection.transaction()
+    await transaction.start()
+    lines = [row[0] for row in await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {query}")]
+    await transaction.rollback()
+    counts = re.search(r"Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?", "\n".join(lines))
+    assert counts is not None, lines
+    return sum(int(count or 0) for count in counts.groups())
+
+
+async def fill(connection: asyncpg.Connection, n: int, *, delay: str = "0") -> None:
+    await connection.execute(
+        f"""INSERT INTO headrace.tasks (id, name, kind, queue, pool, state, arguments, codec, version, options,
+                                        created_at, enqueued_at, eligible_at, order_at, ready_at)
+            SELECT nextval('headrace.ids'), 't', 'function', 'default', 'coroutine', 'pending', '{{}}', 'json/1', 1,
+                   '{{}}', now(), now(), now() + interval '{delay}', now() + interval '{delay}',
+                   CASE WHEN interval '{delay}' = '0' THEN now() END
+            FROM generate_series(1, {n})"""
+    )
+
+
+@pytest.mark.requirement("A37")
+async def test_a_claim_costs_the_same_behind_any_backlog(postgres_url: str) -> None:
+    """A37: one statement; here, that it reads the index in order, also when its plan was made on an empty table."""
+    async with opened(postgres_url) as store:
+        await store.enqueue([NewTask(name="t") for _ in range(20)])
+        connection = await asyncpg.connect(postgres_url)
+        # More than five times: from then on the server keeps a plan, made while the table was small.
+        small = [await buffers(connection, _CLAIM) for _ in range(8)][-1]
+        await fill(connection, 30_000)
+        await fill(connection, 30_000, delay="1 hour")
+        large = [await buffers(connection, _CLAIM) for _ in range(3)][-1]
+        await connection.close()
+        assert large < small + 150, f"{small} pages with 20 tasks, {large} with 60,000"
+
+
+async def test_the_live_table_has_few_indexes(postgres_url: str) -> None:
+    """Every index is rewritten at every transition: a new one needs a reason and a measurement."""
+    async with opened(postgres_url):
+        connection = await asyncpg.connect(postgres_url)
+        n = await connection.fetchval(
+            "SELECT count(*) FROM pg_indexes WHERE schemaname = 'headrace' AND tablename = 'tasks'"
+        )
+        await connection.close()
+        assert n <= 8

@@ -1,0 +1,80 @@
+"""LISTEN/NOTIFY: hints arrive, are few, and come back after an outage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+
+from headrace.core.lanes import Lane
+from headrace.core.task import NewTask, Want
+from tests.store.test_postgres_connection import cut, opened
+from tests.support.postgres import PostgresServer
+
+
+async def next_hint(hints: AsyncIterator[str], wanted: str) -> None:
+    while await asyncio.wait_for(anext(hints), timeout=10) != wanted:
+        pass
+
+
+async def ready(hints: AsyncIterator[str]) -> None:
+    """A new listener is told to look at everything once."""
+    await next_hint(hints, "cancel")
+
+
+async def test_an_enqueue_wakes_the_listeners_of_its_queue(postgres_url: str) -> None:
+    async with opened(postgres_url) as store, store.listen("w", ["mail"]) as hints:
+        await ready(hints)
+        await store.enqueue([NewTask(name="t", queue="other"), NewTask(name="t", queue="mail")])
+        assert await asyncio.wait_for(anext(hints), timeout=10) == "mail"
+
+
+async def test_a_users_transaction_wakes_at_its_commit(postgres_url: str) -> None:
+    async with opened(postgres_url) as store, store.listen("w", ["mail"]) as hints:
+        await ready(hints)
+        statement = next(store.enqueue_program([NewTask(name="t", queue="mail")]))
+        mine = await asyncpg.connect(postgres_url)
+        async with mine.transaction():
+            await mine.fetch(statement.sql, *statement.parameters)
+        await mine.close()
+        assert await asyncio.wait_for(anext(hints), timeout=10) == "mail"
+
+
+async def test_cancelling_tells_the_worker_that_holds_the_task(postgres_url: str) -> None:
+    async with opened(postgres_url) as store, store.listen("w", []) as mine, store.listen("v", []) as theirs:
+        await ready(mine)
+        await ready(theirs)
+        [answer] = await store.enqueue([NewTask(name="t")])
+        await store.claim("w", [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)])
+        await store.cancel([answer.id])
+        assert await asyncio.wait_for(anext(mine), timeout=10) == "cancel"
+        assert [ref.id for ref in await store.cancelling("w")] == [answer.id]
+        assert await store.cancelling("v") == []
+
+
+async def test_after_an_outage_the_listener_looks_at_once(postgres_server: PostgresServer, postgres_url: str) -> None:
+    async with opened(postgres_url) as store, store.listen("w", ["mail"]) as hints:
+        await ready(hints)
+        await cut(postgres_server, postgres_url)
+        await next_hint(hints, "mail")
+        await ready(hints)
+        await store.enqueue([NewTask(name="t", queue="mail")])
+        assert await asyncio.wait_for(anext(hints), timeout=10) == "mail"
+
+
+async def test_a_burst_of_enqueues_is_a_few_notifications(postgres_url: str) -> None:
+    async with opened(postgres_url) as store:
+        heard: list[str] = []
+        mine = await asyncpg.connect(postgres_url)
+        await mine.add_listener("headrace", lambda *hint: heard.append(hint[3]))
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        for _ in range(200):
+            await store.enqueue([NewTask(name="t", queue="mail")])
+        taken = loop.time() - begun
+        await store.wake(["last"])
+        async with asyncio.timeout(10):
+            while "last" not in heard:
+                await mine.execute("SELECT 1")
+        await mine.close()
+        assert 1 <= heard.count("mail") <= 2 + taken / 0.005
+        assert heard.count("mail") < 200

@@ -3,7 +3,6 @@
 import re
 
 import asyncpg
-import pytest
 
 from headrace.core.task import NewTask
 from tests.store.test_postgres_connection import opened
@@ -33,9 +32,8 @@ async def fill(connection: asyncpg.Connection, n: int, *, delay: str = "0") -> N
     )
 
 
-@pytest.mark.requirement("A37")
 async def test_a_claim_costs_the_same_behind_any_backlog(postgres_url: str) -> None:
-    """A37: one statement; here, that it reads the index in order, also when its plan was made on an empty table."""
+    """It reads the index in order, also when its plan was made on a small table."""
     async with opened(postgres_url) as store:
         await store.enqueue([NewTask(name="t") for _ in range(20)])
         connection = await asyncpg.connect(postgres_url)

@@ -3,9 +3,9 @@
 PRAGMA data_version
 
 -- name: queues_with_work
--- One look into the ready index for each queue that is listened to.
+-- One look into the ready index for each queue that is listened to; named, because after ANALYZE SQLite would scan.
 SELECT wanted.value FROM json_each(?) AS wanted
 WHERE EXISTS (
-    SELECT 1 FROM headrace_tasks AS t
+    SELECT 1 FROM headrace_tasks AS t INDEXED BY headrace_tasks_ready
     WHERE t.state = 'pending' AND t.ready_at IS NOT NULL AND t.queue = wanted.value
 )

@@ -22,6 +22,7 @@ from headrace.client.naming import checked_name, task_name
 from headrace.client.options import OptionArguments, Options, Queue
 from headrace.client.task import CoroutineTask, FunctionTask, Task
 from headrace.client.transactions import TransactionScope
+from headrace.client.wrapping import WrappedEntry
 from headrace.core.breaker import BreakerPolicy
 from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
@@ -182,12 +183,13 @@ class App:
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """The callable that a stored task names (executors.base.Source)."""
-        if not options.get("entrypoint"):
-            return self.get_task(name)
-        entry = self._entrypoints.get(name)
-        if entry is None:
-            entry = self._entrypoints[name] = load_entrypoint(name, retry=self.settings.retry)
-        return entry
+        entry = self._entrypoint(name) if options.get("entrypoint") else self.get_task(name)
+        codec = options.get("codec")
+        if codec is None and not self._engine.middleware:
+            return entry
+        return WrappedEntry(
+            entry, middleware=self._engine.middleware, codec=None if codec is None else self.codecs.get(codec)
+        )
 
     @contextlib.asynccontextmanager
     async def lifespan_context(self) -> AsyncGenerator[Mapping[str, Any]]:
@@ -202,6 +204,9 @@ class App:
                 yield cast("Mapping[str, Any]", found)
             else:
                 yield {type(found).__qualname__: found}
+
+    # A child process asks its source for them under this name (executors.child).
+    resources = lifespan_context
 
     def queue_names(self) -> Iterable[str]:
         """The queues that its tasks and its settings name."""
@@ -229,6 +234,12 @@ class App:
 
     def __repr__(self) -> str:
         return f"<App {self.name}: {len(self.registry)} tasks>"
+
+    def _entrypoint(self, path: str) -> Entrypoint:
+        entry = self._entrypoints.get(path)
+        if entry is None:
+            entry = self._entrypoints[path] = load_entrypoint(path, retry=self.settings.retry)
+        return entry
 
     def _define(
         self, function: Callable[..., Any], name: str | None, aliases: Sequence[str], options: Mapping[str, Any]

@@ -229,14 +229,15 @@ def _prepared(
     """An entrypoint is not imported here: the program that creates a job need not have the code of its tasks."""
     checked = Options().changed(entrypoint, options)
     retry = effective_retry(app.engine, checked)
+    codec = app.codecs.default
     try:
         text = payload.dumps(dict(kwargs))
     except PayloadError as error:
         raise ArgumentError(f"entrypoint {entrypoint}: kwargs {error}") from None
     return NewTask(
         name=entrypoint,
-        arguments=app.codecs.default.encode(text),
-        codec=app.codecs.default.name,
+        arguments=codec.encode(text),
+        codec=codec.name,
         queue=checked.queue,
         pool="child",  # runs both kinds of functions, and is known without importing this one
         priority=checked.priority,
@@ -245,7 +246,7 @@ def _prepared(
         max_attempts=retry.max_attempts if max_retries is None else max_retries + 1,
         max_age=effective_max_age(app.engine, checked, retry),
         options=stored_options(
-            app.engine, checked, retry=None if retry == app.settings.retry else retry, entrypoint=True
+            app.engine, checked, retry=None if retry == app.settings.retry else retry, codec=codec, entrypoint=True
         ),
         critical=checked.critical,
     )
@@ -268,13 +269,14 @@ def _job_of(record: JobRecord) -> Job:
 
 
 def _task_of(record: TaskRecord) -> Task:
-    result: Any = None if record.result is None else payload.loads(record.result)
+    codec = current_app().codecs.get(record.codec)
+    result: Any = None if record.result is None else payload.loads(codec.decode(record.result))
     table_id = cast("dict[str, Any]", result).get("table_id") if isinstance(result, dict) else None
     return Task(
         id=record.id,
         job_id=record.job,
         entrypoint=record.name,
-        kwargs=payload.loads(record.arguments),
+        kwargs=payload.loads(codec.decode(record.arguments)),
         status=record.state,
         result=result,
         result_table_id=None if table_id is None else str(table_id),

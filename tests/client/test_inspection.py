@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from headrace import App, Middleware, Retry
-from headrace.core.errors import ArgumentError, NotFound, OptionError, WrongState
+from headrace import App, Context, Middleware, Retry
+from headrace.core.errors import ArgumentError, NotFound, OptionError, PayloadError, WrongState
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import NewTask
 from headrace.store.base import CancelAnswer
@@ -208,6 +208,67 @@ def test_middleware_wraps_every_enqueue(sqlite_app: App):
         "outer before 2", "inner before 2", "inner after", "outer after",
     ]  # fmt: skip
     assert sqlite_app.tasks.get(handle.id).priority == 2
+
+
+async def test_middleware_wraps_attempts(app: App):
+    """Around the user's code, with its context, for `def` and `async def`, whether it returns or raises."""
+    log: list[str] = []
+
+    class Around(Middleware):
+        @contextmanager
+        def attempt(self, context: Context) -> Iterator[None]:
+            log.append(f"before {context.name}")
+            try:
+                yield
+            finally:
+                log.append("after")
+
+    @app.task(name="plain")
+    def plain() -> None:
+        log.append("plain")
+
+    welcome = define(app, retry=Retry(max_attempts=1))
+    app.add_middleware(Around())
+    await plain.aenqueue()
+    await drain(app)
+    await welcome.aenqueue(-1)
+    await drain(app)
+    assert log == ["before plain", "plain", "after", "before welcome", "after"]
+
+
+class Reversed:
+    """A codec whose stored form nobody mistakes for JSON."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def encode(self, text: str, /) -> str:
+        return self.name + text[::-1]
+
+    def decode(self, text: str, /) -> str:
+        assert text.startswith(self.name)
+        return text.removeprefix(self.name)[::-1]
+
+
+async def test_payloads_are_written_with_the_first_codec_and_read_with_any(store_url: str):
+    old = App(store_url, codec=Reversed("old/1"))
+    before = await define(old).aenqueue(1)
+    app = App(store_url, codec=[Reversed("new/1"), Reversed("old/1")])
+    welcome = define(app)
+    after = await welcome.aenqueue(2)
+    records = [await app.tasks.aget(handle.id) for handle in (before, after)]
+    assert [record.codec for record in records] == ["old/1", "new/1"]
+    assert [record.arguments for record in records] == ['old/1}1:"di_resu"{', 'new/1}2:"di_resu"{']
+    await drain(app)
+    assert [await app.tasks.handle(handle.id).aresult(timeout=10) for handle in (before, after)] == [
+        "hello 1",
+        "hello 2",
+    ]
+    assert (await app.tasks.aget(after.id)).result == 'new/1"2 olleh"'
+    with pytest.raises(PayloadError, match="new/1"):
+        await old.tasks.handle(after.id).aresult(timeout=10)
+    await old.aclose()
+    await app.aclose()
 
 
 def test_middleware_can_refuse(sqlite_app: App):

@@ -24,8 +24,10 @@ class CommandResult(TypedDict):
     """What a command's `result()` gives."""
 
     exit_code: int
-    stdout: str
+    stdout: str  # the last 64 KiB of it
     stderr: str
+    stdout_bytes: int  # how many there were
+    stderr_bytes: int
 
 
 class Commands:
@@ -68,8 +70,7 @@ class Commands:
         return NewTask(
             name=NAME,
             kind="command",
-            arguments=self._engine.codecs.default.encode(text),
-            codec=self._engine.codecs.default.name,
+            arguments=text,  # read by the executor itself, so no codec of the app is in between
             queue=checked.queue,
             pool="command",
             priority=checked.priority,

@@ -105,8 +105,9 @@ class Handle[R]:
             if record.result_ref is not None:
                 raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
             raise ResultExpired(f"the result of task {self.id} ({record.name}) was kept for its time and is gone")
+        text = self._engine.codecs.get(record.codec).decode(record.result)
         loader = self._result or self._engine.results.get(record.name)
-        return cast("R", loads(record.result) if loader is None else loader.load(record.result))
+        return cast("R", loads(text) if loader is None else loader.load(text))
 
     async def _failure(self, record: TaskRecord) -> ResultError:
         what = f"task {self.id} ({record.name})"

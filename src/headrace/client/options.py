@@ -128,8 +128,7 @@ def _normal(given: Mapping[str, Any], before: Options) -> dict[str, Any]:
     for option, kind in (("limit", Limit), ("rate", Rate)):
         if option in changes:
             value = changes[option]
-            several: Any = () if value is None else value if isinstance(value, Iterable) else (value,)
-            changes[option] = tuple(several)
+            changes[option] = () if value is None else tuple(value) if hasattr(value, "__iter__") else (value,)
             if not all(isinstance(item, kind) for item in changes[option]):
                 raise OptionError(f"{option} takes {kind.__name__}(…) or a list of them, not {value!r}")
     if "tags" in changes:

@@ -8,6 +8,7 @@ from headrace.client.keys import debounce_delay, keys_of
 from headrace.client.options import UNSET, Options
 from headrace.core import payload
 from headrace.core.limits import Gate, gates_for
+from headrace.core.payload import JSON_CODEC, Codec
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask
 
@@ -35,7 +36,7 @@ class Preparation:
             "max_attempts": retry.max_attempts,
             "max_age": effective_max_age(engine, options, retry),
             "codec": self._codec.name,
-            "options": stored_options(engine, options, retry=retry if retry != task.retry else None),
+            "options": stored_options(engine, options, retry=retry if retry != task.retry else None, codec=self._codec),
             "job": options.job,
             "critical": options.critical,
             "delay": options.delay,
@@ -88,7 +89,9 @@ def effective_max_age(engine: Engine, options: Options, retry: Retry) -> float |
     return engine.settings.max_age if retry.max_age is None else retry.max_age_seconds
 
 
-def stored_options(engine: Engine, options: Options, *, retry: Retry | None, **more: Any) -> str:
+def stored_options(
+    engine: Engine, options: Options, *, retry: Retry | None, codec: Codec | None = None, **more: Any
+) -> str:
     """What the worker reads beside the arguments: the time limits always, the rest where it was set.
 
     The policy is stored where it is not the one that the worker finds with the task's definition.
@@ -104,6 +107,8 @@ def stored_options(engine: Engine, options: Options, *, retry: Retry | None, **m
         found["result_ttl"] = ttl
     if retry is not None:
         found["retry"] = retry.to_dict()
+    if codec is not None and codec.name != JSON_CODEC.name:
+        found["codec"] = codec.name
     if options.tags:
         found["tags"] = options.tags
     if options.metadata:

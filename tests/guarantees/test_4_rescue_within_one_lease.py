@@ -7,13 +7,16 @@ machine with two cores may add: starting an interpreter, and pauses between poll
 import asyncio
 import re
 import time
+from datetime import timedelta
 
 import pytest
 
+from headrace.core.clock import FakeClock
 from headrace.store.base import Store, StoreOptions
 from headrace.store.connect import connect
 from tests.guarantees import seam
 from tests.guarantees.harness import Harness, WrongClock, as_host
+from tests.guarantees.ledger import Ledger
 from tests.guarantees.processes import kill
 from tests.support.sizes import sized
 from tests.support.waiting import wait_until
@@ -103,8 +106,6 @@ def test_two_rescuers_at_once_rescue_once(harness: Harness) -> None:
 
 def test_exactly_one_of_many_rescuers_takes_over(store_url: str) -> None:
     """Ten stores ask for the same dead worker at the same moment."""
-    from tests.guarantees.ledger import Ledger
-
     ledger = Ledger(store_url)
     ledger.prepare()
 
@@ -215,6 +216,32 @@ def test_a_step_of_the_wall_clock_suspends_rescue_and_loses_nothing_on_sqlite(
     harness.account()
 
 
+def test_what_is_given_back_after_the_clock_was_set_back_is_ready_at_once(sqlite_url: str) -> None:
+    """It was due when it was claimed, whatever the clock says now; and no instant of it runs backwards."""
+    ledger = Ledger(sqlite_url)
+    ledger.prepare()
+    clock = FakeClock()
+
+    async def scenario() -> None:
+        store = connect(sqlite_url, StoreOptions(extra={"clock": clock}))
+        await store.open()
+        await seam.register(store, "a")
+        await seam.enqueue(store, 2)
+        one, two = await seam.claim(store, "a", 2)
+        await store.start("a", [seam.ref(two)])
+        clock.step_wall_clock(timedelta(days=-1))
+        await store.finish("a", [seam.released(one)])
+        [again] = await seam.claim(store, "a")
+        assert again.id == one.id
+        await store.finish("a", [seam.completed(again), seam.completed(two)])
+        assert await store.retry([one.id]) == [one.id]
+        await store.close()
+
+    asyncio.run(scenario())
+    assert ledger.violations() == []
+    ledger.close()
+
+
 @pytest.mark.requirement("A22")
 def test_a_host_name_is_never_an_identity(harness: Harness) -> None:
     """A pod comes back under its old name while its dead predecessor still holds a task: the task is rescued.
@@ -244,8 +271,6 @@ def test_a_host_name_is_never_an_identity(harness: Harness) -> None:
 
 def test_the_same_host_and_pid_twice_are_two_workers(store_url: str) -> None:
     """In containers every worker may be process 7 of host «app»: a living twin does not keep the dead one's tasks."""
-    from tests.guarantees.ledger import Ledger
-
     ledger = Ledger(store_url)
     ledger.prepare()
 

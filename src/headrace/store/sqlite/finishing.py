@@ -120,7 +120,8 @@ def _requeue(row: LiveRow, settlement: Settlement, now: int) -> dict[str, Any]:
         eligible_at = now + seconds_to_micros(settlement.delay)
         # A job's tasks keep the job's place; one that is merely given back keeps its own.
         order_at = order_at if row.job is not None else eligible_at
-    ready = settlement.state == TaskState.PENDING and eligible_at <= now
+    # Not by the clock: it may have been set back since the task became due and was claimed.
+    ready = settlement.state == TaskState.PENDING and settlement.delay <= 0
     return {
         "task": row.id,
         "state": settlement.state.value,

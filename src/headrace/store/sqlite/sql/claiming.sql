@@ -19,10 +19,11 @@ SELECT name FROM headrace_queues WHERE paused
 
 -- name: claim
 -- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped.
+-- The host's clock may be set back between two writes: the instants of one task never run backwards for it.
 -- RETURNING gives bare columns: in SQLite 3.40 `gates IS NOT NULL` is true there for a NULL.
 UPDATE headrace_tasks
-SET state = 'claimed', worker = :worker, claim_no = claim_no + 1, claimed_at = :now, started_at = NULL,
-    ready_at = NULL
+SET state = 'claimed', worker = :worker, claim_no = claim_no + 1,
+    claimed_at = max(:now, enqueued_at), started_at = NULL, ready_at = NULL
 WHERE id IN (
     SELECT id FROM headrace_tasks
     WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
@@ -50,13 +51,13 @@ WHERE t.worker = :worker AND t.state IN ('claimed', 'running', 'paused', 'cancel
 
 -- name: start
 -- Its code is being entered.
-UPDATE headrace_tasks SET state = 'running', started_at = coalesce(started_at, :now)
+UPDATE headrace_tasks SET state = 'running', started_at = coalesce(started_at, max(:now, claimed_at))
 WHERE id = :task AND claim_no = :claim_no AND worker = :worker AND state = 'claimed'
 
 -- name: open_attempt
 -- Until it ends nobody knows whether it is charged. The refused report of a stranger may stand there already.
 INSERT INTO headrace_attempts (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)
-VALUES (:task, :claim_no, :run_no, 'running', :worker, :executor, :claimed_at, :now)
+VALUES (:task, :claim_no, :run_no, 'running', :worker, :executor, :claimed_at, max(:now, :claimed_at))
 ON CONFLICT (task, claim_no) DO UPDATE SET
     state = 'running', worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
     started_at = excluded.started_at, recorded_by = NULL

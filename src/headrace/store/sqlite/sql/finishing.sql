@@ -25,7 +25,8 @@ INSERT INTO headrace_history (
 SELECT
     id, name, kind, queue, pool, lane, priority, :state, :reason, :claim_no, :attempt, :losses, run_no, max_attempts,
     worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
-    enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress, :now,
+    enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress,
+    max(:now, coalesce(:started_at, claimed_at, enqueued_at)),
     :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message
 FROM headrace_tasks WHERE id = :task
 
@@ -48,7 +49,8 @@ INSERT INTO headrace_attempts (
     error_class, error_message, traceback, exit_code, recorded_by
 )
 VALUES (
-    :task, :claim_no, :run_no, :number, :state, :charged, :worker, :executor, :claimed_at, :started_at, :now,
+    :task, :claim_no, :run_no, :number, :state, :charged, :worker, :executor, :claimed_at, :started_at,
+    max(:now, coalesce(:started_at, :claimed_at, :now)),
     :error_class, :error_message, :traceback, :exit_code, :recorded_by
 )
 ON CONFLICT (task, claim_no) DO UPDATE SET

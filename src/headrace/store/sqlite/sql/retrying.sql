@@ -31,7 +31,8 @@ INSERT INTO headrace_tasks (
 )
 SELECT
     id, name, kind, queue, pool, 1, priority, 'pending', claim_no, 0, 0, run_no + 1, max_attempts, job, critical,
-    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, :now, :now,
+    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, max(:now, created_at),
+    :now,
     CASE WHEN job IS NULL THEN :now ELSE order_at END, :now + CAST(max_age * 1000000 AS INTEGER), :now
 FROM headrace_history WHERE id = :task
 

@@ -97,14 +97,13 @@ def test_a_lane_alone_gets_everything(harness: Harness, tasks: Tasks, lane: str)
 @pytest.mark.parametrize(("depth", "share"), [(1_600, 2), (5_600, 1)])
 def test_the_share_of_retries_falls_with_their_depth(harness: Harness, tasks: Tasks, depth: int, share: int) -> None:
     """F15: with more than 1,000 retries waiting two of ten, with more than 5,000 one of ten, exactly."""
-    count = 600
-    retry = _retries(harness, tasks.tell, depth)
-    primary = _enqueue(harness, tasks.tell, count)
+    retry = _retries(harness, tasks.tell_slowly, depth)
+    primary = _enqueue(harness, tasks.tell_slowly, 600)
     harness.worker(target=TARGET, concurrency=1, children=0)
     wait_until(lambda: set(primary) <= set(_order(harness)), DONE_CEILING, message=harness.describe())
     tenths = _tenths(_contested(_order(harness), set(primary), set(retry)))
-    # The depth is measured by a service while the worker already starts; from then on the share is exact.
-    assert set(tenths[len(tenths) // 2 :]) == {share}
+    # The depth is measured every two seconds; from the first measurement on the share is exact.
+    assert set(tenths[-len(tenths) // 4 :]) == {share}
     assert set(tenths) <= {1, 2, 3}
 
 
@@ -197,17 +196,23 @@ def test_a_limit_is_never_exceeded_over_several_processes(harness: Harness, task
 
 @pytest.mark.chaos
 def test_a_rate_is_not_exceeded_over_several_processes(harness: Harness, tasks: Tasks) -> None:
-    """Ten a second with a burst of two: no window of a second holds more than twelve starts, and it takes its time."""
+    """Ten a second with a burst of two: the k-th start is never earlier than the bucket allows.
+
+    A start is written down a moment after it was admitted, which can only make the later ones look later; for the delay
+    of the first there are two tokens of slack.
+    """
     count = 32
     _enqueue(harness, tasks.rated, count)
     harness.worker(target=TARGET, concurrency=8, children=0, processes=2)
     harness.until_done()
     instants = sorted(note.at for note in notes(harness.side, "start"))
     assert len(instants) == count
-    # A start is written down a moment after it was admitted: one more may fall into the window.
-    most = max(sum(1 for other in instants if at <= other < at + 1.0) for at in instants)
-    assert most <= 13
-    assert instants[-1] - instants[0] >= (count - 2) / 10 - 0.5
+    early = {
+        number: instant - instants[0]
+        for number, instant in enumerate(instants, 1)
+        if number > 2 + 10 * (instant - instants[0]) + 2
+    }
+    assert early == {}
     assert {row.attempt for row in harness.ledger.tasks().values()} == {1}
 
 

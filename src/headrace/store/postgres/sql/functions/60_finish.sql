@@ -106,7 +106,7 @@ BEGIN
             coalesce(t.started_at, CASE WHEN s.ran_for IS NOT NULL
                 THEN greatest(t.claimed_at, instant - make_interval(secs => s.ran_for)) END) AS started_at,
             s.charged, s.attempt_state, s.result, s.result_ref, s.result_ttl, s.error_class, s.error_message,
-            s.traceback, s.exit_code, s.dead_letter, s.recorded_by, s.executor
+            s.traceback, s.exit_code, t.dead_letter OR s.dead_letter AS dead_letter, s.recorded_by, s.executor
     ), kept AS (
         INSERT INTO headrace.history (
             id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,

@@ -8,6 +8,7 @@ claim has run twice, and the ledger's checker finds nothing.
 import contextlib
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -327,11 +328,10 @@ def test_a_database_locked_by_another_program_loses_nothing_and_kills_nobody(sql
 
 @contextlib.contextmanager
 def _small_disk(folder: Path) -> Iterator[Path]:
-    """A file system of four megabytes, where this user may mount one."""
+    """A file system of four megabytes, where this user may mount one; else a plain folder."""
     folder.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False, capture_output=True
-    ).returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode:
         yield folder
         return
     try:
@@ -346,25 +346,28 @@ class _Fullness:
     def __init__(self, folder: Path) -> None:
         self._ballast = folder / "ballast"
         self.real = os.path.ismount(folder)
-        self._limited: dict[int, tuple[int, int]] = {}
 
     def fill(self, pids: list[int]) -> None:
         if self.real:
-            with self._ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            with self._ballast.open("wb", buffering=0) as file:
                 for size in (1 << 16, 1 << 12, 1):
                     with contextlib.suppress(OSError):
                         while True:
                             file.write(b"\0" * size)
-            return
-        for pid in pids:
-            self._limited[pid] = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, self._limited[pid][1]))
+        else:
+            self._limit(pids, 4096)
 
-    def free(self) -> None:
+    def free(self, pids: list[int]) -> None:
         self._ballast.unlink(missing_ok=True)
-        for pid, limit in self._limited.items():
+        if not self.real:
+            self._limit(pids, resource.RLIM_INFINITY)
+
+    @staticmethod
+    def _limit(pids: list[int], size: int) -> None:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+                _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size == resource.RLIM_INFINITY else size, hard))
 
 
 @pytest.mark.requirement("A3")
@@ -386,7 +389,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
                     harness.load.touch.enqueue_many([{"n": n} for n in range(5_000)])
             harness.open_gate("full")
             harness.let_pass(2 * harness.lease)
-            fullness.free()
+            fullness.free(tree.pids())
             harness.touches(5)
             harness.until_done()
             harness.account()

@@ -83,6 +83,7 @@ class Commands:
             keys=keys_of(checked, name=NAME, arguments=text, values=arguments, retention=self._engine.settings.keep),
             job=checked.job,
             critical=checked.critical,
+            dead_letter=retry.dead_letter,
             max_wait=max_wait,
         )
 

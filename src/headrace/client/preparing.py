@@ -39,6 +39,7 @@ class Preparation:
             "options": stored_options(engine, options, retry=retry if retry != task.retry else None, codec=self._codec),
             "job": options.job,
             "critical": options.critical,
+            "dead_letter": retry.dead_letter,
             "delay": options.delay,
         }
         if options.debounce is not None:

@@ -42,7 +42,7 @@ class Settlement:
     result_ref: str | None = None
     result_ttl: float | None = None
     error: ErrorInfo | None = None
-    dead_letter: bool = False
+    dead_letter: bool = False  # beside what the enqueue wrote
     ran_for: float | None = None  # seconds inside user code; None when it never started
     recorded_by: str = "worker"
     executor: str | None = None

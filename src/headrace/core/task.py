@@ -45,6 +45,7 @@ class NewTask:
     keys: tuple[Key, ...] = ()
     job: int | None = None
     critical: bool = True
+    dead_letter: bool = False  # its policy keeps dead letters: it is one when it fails, in whatever way
     approval: bool = False  # waits as pending_approval
     max_wait: float | None = None  # debounce: a replaced task is never later than its first creation + max_wait
 
@@ -129,7 +130,7 @@ class TaskRecord:
     priority: int
     state: TaskState
     reason: str | None
-    dead_letter: bool
+    dead_letter: bool  # failed, and its policy keeps dead letters
     arguments: str
     codec: str
     version: int

@@ -110,6 +110,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             Column("worker", Text),
             Column("job", BigInteger),
             flag("critical", default=True),
+            flag("dead_letter"),  # its policy keeps dead letters: it is one when it has failed
             Column("arguments", Text, nullable=False),
             Column("codec", Text, nullable=False),
             number("version", 1),
@@ -161,7 +162,6 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         "history",
         *task_columns(),
         Column("finished_at", Instant, nullable=False),
-        flag("dead_letter"),
         Column("result", Text),
         Column("result_ref", Text),
         Column("result_expires_at", Instant),
@@ -174,7 +174,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         index("history", "queue", "queue", "finished_at", "id"),
         index("history", "name", "name", "finished_at", "id"),
         index("history", "job", "job", "id", where="job IS NOT NULL"),
-        index("history", "dead", "finished_at", "id", where="dead_letter"),
+        index("history", "dead", "finished_at", "id", where="dead_letter AND state = 'failed'"),
         index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL"),
     )
     table(

@@ -133,6 +133,7 @@ def _entry(task: NewTask) -> dict[str, Any]:
         ],
         "job": task.job,
         "critical": task.critical,
+        "dead_letter": task.dead_letter,
         "approval": task.approval,
         "max_wait": task.max_wait,
     }

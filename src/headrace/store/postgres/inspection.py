@@ -42,9 +42,11 @@ class Inspection:
             rows = await self._database.fetch(self._queries["list_live"], *arguments, repeatable=True)
             found += [task_record(row) for row in rows]
         if done:
-            rows = await self._database.fetch(
-                self._queries["list_done"], *arguments, criteria.dead_letter, repeatable=True
-            )
+            if criteria.dead_letter:
+                query, more = self._queries["list_dead_letters"], ()
+            else:
+                query, more = self._queries["list_done"], (criteria.dead_letter,)
+            rows = await self._database.fetch(query, *arguments, *more, repeatable=True)
             found += [task_record(row) for row in rows]
         if live and done:
             found.sort(key=lambda task: (task.finished_at or task.created_at, task.id), reverse=True)

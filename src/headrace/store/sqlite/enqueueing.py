@@ -174,7 +174,7 @@ def _replacement(task: NewTask, holder: _Holder, now: int) -> tuple[Any, ...]:
     ready_at = now if eligible <= now else None
     return (
         *(task.arguments, task.codec, task.version, task.options, task.priority),
-        *(eligible, order_at, ready_at, holder.task),
+        *(eligible, order_at, ready_at, task.dead_letter, holder.task),
     )
 
 
@@ -193,6 +193,7 @@ def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_
         TaskState.PENDING_APPROVAL.value if task.approval else _PENDING,
         *(task.max_attempts, task.job, task.critical, task.arguments, task.codec, task.version, task.options),
         *(gates, order_key, bool(task.keys), task.max_age, now, now, eligible, order_at, expires_at, ready_at),
+        task.dead_letter,
     ]
 
 

@@ -15,6 +15,7 @@ from headrace.testing.store_conformance import (
     checkpoints,
     claim,
     concurrency,
+    dead_letters,
     enqueue,
     finish,
     inspection,
@@ -35,8 +36,8 @@ from headrace.testing.store_conformance.ledger import Ledger
 __all__ = ["Case", "Ledger", "all_cases", "exercise"]
 
 _CONCERNS = (
-    enqueue, keys, claim, lanes_and_priorities, admission, start, finish, refused_reports, cancel, retry, jobs,
-    liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, concurrency,
+    enqueue, keys, claim, lanes_and_priorities, admission, start, finish, refused_reports, dead_letters, cancel, retry,
+    jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, concurrency,
 )  # fmt: skip
 
 

@@ -85,6 +85,7 @@ class _App:
             _maybe("worker"),
             sa.Column("job", sa.BigInteger()),
             _flag("critical", default=True),
+            _flag("dead_letter"),
             _text("arguments"),
             _text("codec"),
             _number("version", 1),
@@ -219,7 +220,6 @@ def _history(app: _App) -> None:
         "history",
         *app.task(),
         app.instant("finished_at", required=True),
-        _flag("dead_letter"),
         _maybe("result"),
         _maybe("result_ref"),
         app.instant("result_expires_at"),
@@ -233,7 +233,7 @@ def _history(app: _App) -> None:
     app.index("history", "queue", "queue", "finished_at", "id")
     app.index("history", "name", "name", "finished_at", "id")
     app.index("history", "job", "job", "id", where="job IS NOT NULL")
-    app.index("history", "dead", "finished_at", "id", where="dead_letter")
+    app.index("history", "dead", "finished_at", "id", where="dead_letter AND state = 'failed'")
     app.index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL")
 
 

@@ -7,7 +7,8 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason, false AS dead
        NULL::text AS error_class, NULL::text AS error_message
 FROM headrace.tasks WHERE id = ANY ($1::bigint[])
 UNION ALL
-SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
+SELECT id, name, kind, queue, pool, lane, priority, state, reason,
+       dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
@@ -32,7 +33,8 @@ ORDER BY t.created_at DESC, t.id DESC LIMIT $8::integer;
 
 -- name: list_done
 -- Ended tasks, last finished first.
-SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version,
+SELECT id, name, kind, queue, pool, lane, priority, state, reason,
+       dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
@@ -44,7 +46,25 @@ WHERE (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
   AND ($4::bigint IS NULL OR h.job = $4)
   AND ($5::text IS NULL OR h.worker = $5)
   AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
-  AND ($9::boolean IS NULL OR h.dead_letter = $9)
+  AND ($9::boolean IS NULL OR (h.dead_letter AND h.state = 'failed') = $9)
+ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
+
+-- name: list_dead_letters
+-- Spelled out, so that the index that holds nothing else serves it.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason,
+       dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
+       progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
+       error_class, error_message
+FROM headrace.history h
+WHERE h.dead_letter AND h.state = 'failed'
+  AND (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
+  AND (cardinality($2::text[]) = 0 OR h.queue = ANY ($2))
+  AND (cardinality($3::text[]) = 0 OR h.name = ANY ($3))
+  AND ($4::bigint IS NULL OR h.job = $4)
+  AND ($5::text IS NULL OR h.worker = $5)
+  AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
 ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
 
 -- name: attempts

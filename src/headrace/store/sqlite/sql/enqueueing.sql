@@ -8,7 +8,8 @@ RETURNING next
 -- One JSON text holds the whole batch, so the same statement runs on any driver. WHERE true: the parser needs it.
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
-    gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
+    gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
+    dead_letter
 )
 SELECT
     json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
@@ -18,7 +19,7 @@ SELECT
     json_extract(value, '$[14]'), json_extract(value, '$[15]'), json_extract(value, '$[16]'),
     json_extract(value, '$[17]'), json_extract(value, '$[18]'), json_extract(value, '$[19]'),
     json_extract(value, '$[20]'), json_extract(value, '$[21]'), json_extract(value, '$[22]'),
-    json_extract(value, '$[23]')
+    json_extract(value, '$[23]'), json_extract(value, '$[24]')
 FROM json_each(?)
 WHERE true
 ON CONFLICT (id) DO NOTHING
@@ -45,7 +46,7 @@ ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl,
 -- The holder of the key has not been claimed: it takes the newer call's arguments and time.
 UPDATE headrace_tasks
 SET arguments = ?, codec = ?, version = ?, options = ?, priority = ?, eligible_at = ?, order_at = ?, ready_at = ?,
-    waiting_on = NULL, keyed = 1
+    dead_letter = ?, waiting_on = NULL, keyed = 1
 WHERE id = ? AND state = 'pending'
 
 -- name: jobs_to_join

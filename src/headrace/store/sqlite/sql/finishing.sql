@@ -27,7 +27,7 @@ SELECT
     worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
     enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress,
     max(:now, coalesce(:started_at, claimed_at, enqueued_at)),
-    :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message
+    dead_letter OR :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message
 FROM headrace_tasks WHERE id = :task
 
 -- name: delete_tasks

@@ -7,8 +7,8 @@ FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: get_done
 -- The same of what ended.
-SELECT id, name, kind, queue, pool, lane, priority, state, reason, dead_letter, arguments, codec, version, options,
-    attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at, enqueued_at, eligible_at,
+SELECT id, name, kind, queue, pool, lane, priority, state, reason, state = 'failed' AND dead_letter, arguments, codec,
+    version, options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at, enqueued_at, eligible_at,
     expires_at, claimed_at, started_at, finished_at, cancelling_at, progress, result, result_ref, result_expires_at,
     error_class, error_message
 FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))

@@ -26,7 +26,7 @@ WHERE (finished_at, id) < (:before_at, :before_id)
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR dead_letter = :dead)
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_done_by_state
@@ -35,7 +35,7 @@ SELECT id, finished_at FROM headrace_history
 WHERE state = :state AND (finished_at, id) < (:before_at, :before_id)
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR dead_letter = :dead)
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_done_by_queue
@@ -44,7 +44,7 @@ SELECT id, finished_at FROM headrace_history
 WHERE queue = :queue AND (finished_at, id) < (:before_at, :before_id)
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR dead_letter = :dead)
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_done_by_name
@@ -53,7 +53,7 @@ SELECT id, finished_at FROM headrace_history
 WHERE name = :name AND (finished_at, id) < (:before_at, :before_id)
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR dead_letter = :dead)
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_done_of_job
@@ -63,13 +63,13 @@ WHERE job = :job AND (finished_at, id) < (:before_at, :before_id)
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR dead_letter = :dead)
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_dead_letters
--- Its partial index holds nothing else.
-SELECT id, finished_at FROM headrace_history
-WHERE dead_letter AND (finished_at, id) < (:before_at, :before_id)
+-- Its partial index holds nothing else; named, because the one on all failures looks as good to SQLite.
+SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_dead
+WHERE dead_letter AND state = 'failed' AND (finished_at, id) < (:before_at, :before_id)
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))

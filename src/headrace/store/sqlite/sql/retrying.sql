@@ -26,12 +26,12 @@ WHERE task = :task AND (scope = 'ended:' || :task OR scope = 'unique')
 -- The row moves back: a new run with a fresh budget, in the retry lane, its age counted from now.
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job, critical,
-    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at,
-    order_at, expires_at, ready_at
+    dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
+    eligible_at, order_at, expires_at, ready_at
 )
 SELECT
     id, name, kind, queue, pool, 1, priority, 'pending', claim_no, 0, 0, run_no + 1, max_attempts, job, critical,
-    arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, max(:now, created_at),
+    dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, max(:now, created_at),
     :now,
     CASE WHEN job IS NULL THEN :now ELSE order_at END, :now + CAST(max_age * 1000000 AS INTEGER), :now
 FROM headrace_history WHERE id = :task

@@ -8,13 +8,13 @@ AS $function$
 BEGIN
     RETURN QUERY
     INSERT INTO headrace.tasks AS made (
-        id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
-        gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
+        id, name, kind, queue, pool, priority, state, max_attempts, job, critical, dead_letter, arguments, codec,
+        version, options, gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
     )
     SELECT
         ids[t.place], t.name, t.kind, t.queue, t.pool, t.priority,
         CASE WHEN t.approval THEN 'pending_approval' ELSE 'pending' END,
-        t.max_attempts, t.job, t.critical, t.arguments, t.codec, t.version, t.options, t.gates, t.order_key,
+        t.max_attempts, t.job, t.critical, coalesce(t.dead_letter, false), t.arguments, t.codec, t.version, t.options, t.gates, t.order_key,
         coalesce(t.keyed, false), t.max_age, instant, instant, due.at,
         -- A job's tasks go in the order of their jobs, without a join in the claim.
         coalesce((SELECT j.created_at FROM headrace.jobs j WHERE j.id = t.job), due.at),
@@ -24,11 +24,12 @@ BEGIN
         json_to_recordset(given) AS (
             name text, kind text, queue text, pool text, priority integer, delay double precision, run_at timestamptz,
             max_attempts integer, max_age double precision, codec text, version integer, arguments text, options text,
-            gates text, order_key text, keyed boolean, job bigint, critical boolean, approval boolean
+            gates text, order_key text, keyed boolean, job bigint, critical boolean,
+            dead_letter boolean, approval boolean
         )
     ) WITH ORDINALITY AS t (
         name, kind, queue, pool, priority, delay, run_at, max_attempts, max_age, codec, version, arguments, options,
-        gates, order_key, keyed, job, critical, approval, place
+        gates, order_key, keyed, job, critical, dead_letter, approval, place
     )
     CROSS JOIN LATERAL (
         SELECT coalesce(t.run_at, instant + make_interval(secs => greatest(t.delay, 0))) AS at

@@ -9,6 +9,7 @@ BEGIN
     SET arguments = new.arguments, codec = new.codec, version = new.version, options = new.options,
         queue = new.queue, pool = new.pool, priority = new.priority, max_attempts = new.max_attempts,
         gates = new.gates, order_key = new.order_key, max_age = new.max_age,
+        dead_letter = coalesce(new.dead_letter, false),
         enqueued_at = instant,
         expires_at = instant + make_interval(secs => new.max_age),
         eligible_at = due.at,
@@ -18,7 +19,7 @@ BEGIN
     FROM json_to_record(content) AS new(
             queue text, pool text, priority integer, delay double precision, run_at timestamptz, max_attempts integer,
             max_age double precision, codec text, version integer, arguments text, options text, gates text,
-            order_key text, max_wait double precision
+            order_key text, dead_letter boolean, max_wait double precision
         ),
         LATERAL (SELECT s.created_at FROM headrace.tasks s WHERE s.id = holder) AS first,
         -- A debounced task is put off by every event, but never beyond its first creation + max_wait.

@@ -42,12 +42,12 @@ BEGIN
     ), born AS (
         INSERT INTO headrace.tasks AS t (
             id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job,
-            critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
+            critical, dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
             eligible_at, order_at, expires_at, ready_at
         )
         SELECT g.id, g.name, g.kind, g.queue, g.pool, 1, g.priority, 'pending', g.claim_no, 0, 0, g.run_no + 1,
-               g.max_attempts, g.job, g.critical, g.arguments, g.codec, g.version, g.options, g.gates, g.order_key, g.keyed,
-               g.max_age, g.created_at, instant, instant, CASE WHEN g.job IS NULL THEN instant ELSE g.order_at END,
+               g.max_attempts, g.job, g.critical, g.dead_letter, g.arguments, g.codec, g.version, g.options, g.gates,
+               g.order_key, g.keyed, g.max_age, g.created_at, instant, instant, CASE WHEN g.job IS NULL THEN instant ELSE g.order_at END,
                instant + make_interval(secs => g.max_age), instant
         FROM gone g
         RETURNING t.id, t.queue

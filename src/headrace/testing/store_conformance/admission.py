@@ -1,5 +1,7 @@
 """Admission: limits, rates and order keys hold over all workers; who finds no room waits uncharged."""
 
+from typing import Any
+
 from headrace.core.limits import Gate
 from headrace.core.task import ClaimedTask, NewTask
 from headrace.testing.store_conformance.case import Cases
@@ -18,15 +20,15 @@ from headrace.testing.store_conformance.ledger import (
 cases = Cases("admission")
 
 
-def limited(key: str = "k", n: int = 1, **options: object) -> NewTask:
+def limited(key: str = "k", n: int = 1, **options: Any) -> NewTask:
     return task(gates=(Gate(kind="limit", key=key, n=n),), **options)
 
 
-def ordered(key: str = "k", **options: object) -> NewTask:
+def ordered(key: str = "k", **options: Any) -> NewTask:
     return task(gates=(Gate(kind="order", key=key),), **options)
 
 
-def rated(key: str = "k", n: int = 2, per: float = 0.5, burst: int | None = None, **options: object) -> NewTask:
+def rated(key: str = "k", n: int = 2, per: float = 0.5, burst: int | None = None, **options: Any) -> NewTask:
     return task(gates=(Gate(kind="rate", key=key, n=n, per=per, burst=burst),), **options)
 
 
@@ -199,6 +201,7 @@ async def order_is_that_of_the_enqueue_not_of_the_priority(ledger: Ledger) -> No
     done: list[int] = []
     for _ in range(2):
         # What comes first in the index may have to wait for the other.
+        running: list[ClaimedTask] = []
         for _ in range(3):
             if running := await claim_and_admit(ledger):
                 break

@@ -1,9 +1,11 @@
 """Cancel: at once where nobody holds the task, by asking where somebody does; success may still win."""
 
+from collections.abc import Callable
+
 from headrace.core.outcome import Released
-from headrace.core.settlement import Execution
+from headrace.core.settlement import Execution, Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
-from headrace.core.task import Key
+from headrace.core.task import ClaimedTask, Key
 from headrace.store.base import CancelAnswer
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import (
@@ -75,7 +77,7 @@ async def success_while_cancelling_is_completed(ledger: Ledger) -> None:
 @cases.add()
 async def a_requeue_while_cancelling_is_cancelled(ledger: Ledger) -> None:
     """The worker had not heard of it: whatever would bring the task back ends it instead."""
-    ends = [failed, released, lost, lambda claim: snoozed(claim, 1.0)]
+    ends: list[Callable[[ClaimedTask], Settlement]] = [failed, released, lost, lambda claim: snoozed(claim, 1.0)]
     await ledger.enqueue(*[task() for _ in ends])
     for end, claim in zip(ends, await ledger.claim(), strict=True):
         await ledger.store.cancel([claim.id])

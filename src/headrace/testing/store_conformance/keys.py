@@ -1,5 +1,7 @@
 """Keys: at most one task holds a name."""
 
+from typing import Any
+
 from headrace.core.errors import DuplicateTask
 from headrace.core.task import Key, NewTask, OnConflict
 from headrace.testing.store_conformance.case import Cases
@@ -17,11 +19,11 @@ from headrace.testing.store_conformance.ledger import (
 cases = Cases("keys")
 
 
-def unique(key: str = "k", on_conflict: OnConflict = "return", ttl: float | None = None, **options: object) -> NewTask:
+def unique(key: str = "k", on_conflict: OnConflict = "return", ttl: float | None = None, **options: Any) -> NewTask:
     return task(keys=(Key(scope="unique", key=key, on_conflict=on_conflict, ttl=ttl),), **options)
 
 
-def idempotent(key: str = "k", ttl: float = 0.3, on_conflict: OnConflict = "return", **options: object) -> NewTask:
+def idempotent(key: str = "k", ttl: float = 0.3, on_conflict: OnConflict = "return", **options: Any) -> NewTask:
     return task(keys=(Key(scope="idem", key=key, ttl=ttl, on_conflict=on_conflict),), **options)
 
 

@@ -129,7 +129,8 @@ class Ledger:
             self._clock.advance(seconds)
             return
         until = await self.store.now() + timedelta(seconds=seconds)
-        while (left := (until - await self.store.now()).total_seconds()) > 0:
+        # The database's clock and the event loop's are not the same: one sleep may end a little early.
+        while (left := (until - await self.store.now()).total_seconds()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(left)
 
     # Acts, in short.

@@ -249,6 +249,7 @@ def _prepared(
             app.engine, checked, retry=None if retry == app.settings.retry else retry, codec=codec, entrypoint=True
         ),
         critical=checked.critical,
+        dead_letter=retry.dead_letter,
     )
 
 

@@ -121,9 +121,9 @@ def test_aaiclick_database_url():
     )
 
 
-@pytest.mark.requirement("A54", "A55", "A56", "A59")
+@pytest.mark.requirement("A54", "A55", "A56")
 def test_aaiclick_worker_settings():
-    """A54: heartbeat 30. A55: timeout 3600. A56: 3 retries, that is 4 attempts. A59: pool 20, overflow 40, echo off."""
+    """A54: heartbeat 30. A55: timeout 3600. A56: 3 retries, that is 4 attempts."""
     settings = read(preset="aaiclick")
     assert (settings.heartbeat, settings.lease, settings.timeout, settings.soft_timeout) == (30, 90, 3600, None)
     assert settings.retry.max_attempts == 4
@@ -142,9 +142,9 @@ def test_aaiclick_worker_settings():
     assert changed.retry.max_attempts == 1
 
 
-@pytest.mark.requirement("F67", "F68", "F69")
+@pytest.mark.requirement("F67", "F68")
 def test_asynctaskflow_settings():
-    """F67: ratio, retries and age. F68: the depths. F69: the circuit. Defaults, and each variable over its default."""
+    """F67: ratio, retries and age. F68: the depths. Defaults, and each variable over its default."""
     settings = read(preset="asynctaskflow")
     assert (settings.retry_ratio, settings.retry.max_attempts, settings.max_age) == (0.3, 4, 3600)
     assert (settings.retry_queue_warning, settings.retry_queue_critical) == (1000, 5000)

@@ -53,9 +53,8 @@ class Engine:
         options = StoreOptions(
             name=settings.name,
             lease=settings.lease,
-            pool_size=settings.pool_size,
+            pool_size=settings.pool_size + settings.pool_overflow,  # the pool grows on demand up to both together
             synchronous=settings.synchronous,
-            extra={"pool_overflow": settings.pool_overflow, "echo": settings.echo},
         )
         return connect(self.url, options)
 

@@ -20,8 +20,15 @@ GATE = "calm"
 NEIGHBOURS = sized(small=12, full=100)
 
 # What ends the process, and what only ends the attempt: (harm, reason the task fails for, error class, attempts).
-DEADLY = ["exit", "segfault", "sigkill", "abort"]
-OVER_LIMIT = ["ignore_sigterm", "hold_gil", "block"]
+# On the loop each takes the worker process with it, and a new one must start: fewer of them at the small size.
+DEADLY = {
+    "child": ["exit", "segfault", "sigkill", "abort"],
+    "loop": sized(small=["segfault"], full=["exit", "segfault", "sigkill", "abort"]),
+}
+OVER_LIMIT = {
+    "child": ["ignore_sigterm", "hold_gil", "block"],
+    "loop": sized(small=["hold_gil"], full=["ignore_sigterm", "hold_gil", "block"]),
+}
 RAISED = [
     ("unspeakable", "tests.guarantees.tasks_poison.Unspeakable", 2),
     ("recurse", "builtins.RecursionError", 2),
@@ -81,7 +88,7 @@ def test_a_task_that_kills_its_process_stops_alone(harness: Harness, tasks: Task
     """
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
-    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in DEADLY])
+    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in DEADLY[where]])
     _stopped(harness, poison)
     rows = harness.ledger.tasks()
     assert {(rows[task].state, rows[task].reason, rows[task].attempt) for task in poison} == {("failed", "lost", 2)}
@@ -102,7 +109,7 @@ def test_a_task_that_cannot_be_asked_to_stop_is_ended_alone(harness: Harness, ta
     """
     harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
-    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in OVER_LIMIT])
+    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in OVER_LIMIT[where]])
     _stopped(harness, poison)
     rows = harness.ledger.tasks()
     assert {(rows[task].state, rows[task].reason, rows[task].attempt) for task in poison} == {("failed", "timeout", 2)}

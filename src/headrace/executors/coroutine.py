@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
+from mmap import mmap
 from typing import Any, override
 
 from headrace.core.errors import SoftTimeLimitExceeded
@@ -46,10 +47,22 @@ async def enter(call: Call) -> Any:
 class Attempt(Coroutine[Any, Any, None]):
     """One running coroutine: what its asyncio task drives, and what timers and `stop` act on."""
 
-    __slots__ = ("_done", "_limit", "_timer", "_user", "context", "hard_at", "launch", "outcome", "task", "timed_out")
+    __slots__ = (
+        "_done", "_limit", "_mark", "_timer", "_user", "context", "hard_at", "launch", "outcome", "task", "timed_out",
+    )  # fmt: skip
 
-    def __init__(self, launch: Launch, call: Call, context: Context, *, limit: int, entered: float) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        call: Call,
+        context: Context,
+        *,
+        limit: int,
+        entered: float,
+        mark: tuple[mmap | bytearray, int] | None = None,
+    ) -> None:
         self.launch = launch
+        self._mark = mark or (bytearray(1), 0)
         self.context = context
         self._user = enter(call)
         self._limit = limit
@@ -95,6 +108,8 @@ class Attempt(Coroutine[Any, Any, None]):
     def _step(self, step: Callable[[Any], Any], argument: Any) -> Any:
         if self.outcome is not None:
             raise StopIteration  # closed from outside; its asyncio task learns it now
+        memory, place = self._mark
+        memory[place] = 1
         try:
             return step(argument)
         except StopIteration as end:
@@ -106,6 +121,8 @@ class Attempt(Coroutine[Any, Any, None]):
                 return self._step(self._user.throw, error)
             self.context.control.open = False
             self.finish(self._outcome_of_error(error))
+        finally:
+            memory[place] = 0
         raise StopIteration
 
     # --- how it ends --------------------------------------------------------------------------------------------------
@@ -250,7 +267,9 @@ class CoroutineExecutor:
             limits: Limits = launch.limits
             soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
             entered = slots.table.enter(index, worker=slots.worker, ref=ref, soft=soft, hard=limits.hard, kind=LOOP)
-            attempt = Attempt(launch, call, context, limit=host.result_limit, entered=entered)
+            attempt = Attempt(
+                launch, call, context, limit=host.result_limit, entered=entered, mark=slots.table.mark(index)
+            )
             if limits.soft is not None:
                 context.control.on_interrupted = lambda: slots.table.mark_interrupted(index)
             self._running[ref] = attempt

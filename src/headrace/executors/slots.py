@@ -17,8 +17,9 @@ from pathlib import Path
 from headrace.core.task import Ref
 
 # used, verdict, kind, interrupted, pid, worker index, task, claim_no, entered, soft deadline, hard deadline
+# (the first of the four bytes before the task says `inside`: see SlotTable.mark)
 _SLOT = struct.Struct("<BBBBii4xqqddd")
-_VERDICT, _INTERRUPTED = 1, 3
+_VERDICT, _INTERRUPTED, _INSIDE = 1, 3, 12
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
@@ -44,6 +45,7 @@ class Occupied:
     interrupted: bool  # SoftTimeLimitExceeded has been raised; nothing is left to signal
     verdict: int
     kind: int = LOOP
+    inside: bool = False  # its code is what the event loop executes at this moment
 
 
 class SlotTable:
@@ -122,6 +124,12 @@ class SlotTable:
         """Written by the attempt's own process once SoftTimeLimitExceeded is raised: watchers stop signalling."""
         self._memory[self._offset(index) + _INTERRUPTED] = 1
 
+    def mark(self, index: int) -> tuple[mmap.mmap, int]:
+        """Where to write 1 while the loop executes this attempt's code and 0 when it goes on to another: when the
+        process dies, the one inside did it and those that waited did not. A byte, because it is written at each step.
+        """
+        return self._memory, self._offset(index) + _INSIDE
+
     def read(self, index: int) -> Occupied | None:
         """What the slot says, or None when it is free or being written at this moment."""
         offset = self._offset(index)
@@ -141,6 +149,7 @@ class SlotTable:
             interrupted=bool(interrupted),
             verdict=verdict,
             kind=kind,
+            inside=bool(self._memory[offset + _INSIDE]),
         )
 
     def occupied(self, *, worker: int | None = None) -> list[Occupied]:

@@ -29,6 +29,10 @@ class Death:
         """The watcher killed the process for one attempt: the others inside it are innocent."""
         return any(slot.verdict in (VERDICT_TIMEOUT, VERDICT_CANCELLED) for slot in self.occupied.values())
 
+    def innocent(self, slot: Occupied) -> bool:
+        """The process died while its loop executed the code of another attempt."""
+        return not slot.inside and any(other.inside for other in self.occupied.values())
+
 
 def outcome_after(death: Death, claim: ClaimedTask) -> Outcome:
     slot = death.occupied.get(Ref(claim.id, claim.claim_no))
@@ -47,7 +51,7 @@ def outcome_after(death: Death, claim: ClaimedTask) -> Outcome:
         )
     if slot.verdict == VERDICT_CANCELLED or claim.state == TaskState.CANCELLING:
         return Cancelled(reason=Reason.USER)
-    if death.spared or death.judged:
+    if death.spared or death.judged or death.innocent(slot):
         return Released(attempt=AttemptState.RELEASED)
     return Lost(error=lost_error(death.worker, exit_code=death.exit_code))
 

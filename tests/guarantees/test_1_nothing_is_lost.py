@@ -97,7 +97,7 @@ def test_everything_killed_at_once_at_a_named_point_loses_nothing(harness: Harne
 def test_kill_9_of_child_worker_supervisor_and_everything_under_load_loses_nothing(harness: Harness) -> None:
     """One after the other, each in the middle of a task that it runs, while a load is worked off.
 
-    The interrupted task is charged for the attempt that was cut, and completes in the next.
+    The attempt that was cut stays in the history, charged where nobody else can be to blame; the next one completes.
     """
     harness.worker(children=2)
     harness.worker(children=2)
@@ -123,8 +123,10 @@ def test_kill_9_of_child_worker_supervisor_and_everything_under_load_loses_nothi
         if all(tree.process.poll() is not None for tree in harness.trees):
             harness.worker(children=2)
         harness.until_done([held])
-        states = [(attempt.state, attempt.charged) for attempt in harness.ledger.attempts(held)]
-        assert states == [("lost", True), ("succeeded", True)], f"after the kill of the {victim}"
+        cut, last = harness.ledger.attempts(held)
+        # A worker process may have died inside a coroutine: then a task in its child is innocent and not charged.
+        assert cut.state in ("lost", "released") if victim == "worker" else cut.state == "lost", victim
+        assert (bool(cut.charged), last.state) == (cut.state == "lost", "succeeded"), victim
         if victim == "child":
             assert tree.worker_ids() == workers, "the worker process outlives its child"
     harness.until_done()

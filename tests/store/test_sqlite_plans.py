@@ -8,10 +8,12 @@ from headrace.store.base import StoreOptions
 from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 
-# Reads of everything that lives, for people; and of tables that stay small.
-WHOLE = {"live_counts", "queue_depths", "outcome_counts", "paused_queues", "queue_rows", "workers"}
+# Reads of tables that stay small.
+WHOLE = {"paused_queues", "queue_rows", "workers"}
 # A page in the order of the primary key, which stops at its limit.
 PAGES = {"list_live", "list_job_ids"}
+# Looks over an index, which stop at their cap or at the next queue.
+CAPPED = {"queue_names", "ready_count", "scheduled_counts", "waiting_counts", "held_counts"}
 
 
 async def plans() -> dict[str, list[str]]:
@@ -38,10 +40,14 @@ async def test_no_query_scans_a_table_that_grows() -> None:
     scans = {
         name: steps
         for name, plan in found.items()
-        if name not in WHOLE | PAGES
+        if name not in WHOLE | PAGES | CAPPED
         and (steps := [step for step in plan if re.match(r"SCAN (headrace_|[a-z] |[a-z]$)", step)])
     }
     assert scans == {}
+    for name in CAPPED:
+        assert any(
+            "USING INDEX headrace_tasks_" in step or "COVERING INDEX headrace_tasks_" in step for step in found[name]
+        )
     assert len(found) > 80
 
 
@@ -55,7 +61,7 @@ async def test_no_query_scans_a_table_that_grows() -> None:
         ("waiting", "headrace_tasks_waiting (waiting_on=?)"),
         ("older_in_order", "headrace_tasks_order (order_key=? AND"),
         ("cancelling_of_worker", "headrace_tasks_worker (worker=?)"),
-        ("retry_depth", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
+        ("ready_depth", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
         ("old_history", "headrace_history_finished (finished_at<?)"),
         ("list_done", "headrace_history_finished"),
         ("list_done_by_state", "headrace_history_state (state=? AND"),

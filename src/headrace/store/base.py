@@ -32,6 +32,9 @@ from headrace.core.task import (
     WorkerRecord,
 )
 
+# Where an inspection counts, it stops here: this figure means "more than 10,000".
+COUNTED_AT_MOST = 10_001
+
 
 class Statement(NamedTuple):
     """One SQL statement with positional parameters in the style of the driver it is for."""
@@ -260,7 +263,18 @@ class Queues(Protocol):
 
     async def resume(self, queue: str) -> None: ...
 
-    async def queues(self) -> list[QueueRecord]: ...
+    async def queue_names(self) -> list[str]:
+        """Queues that have ready tasks, were paused or have settings, sorted. One look into an index for each of them,
+        however many tasks wait."""
+        ...
+
+    async def queues(self) -> list[QueueRecord]:
+        """The same queues, and those of other live tasks, with their depths, counted up to a cap.
+
+        Ready tasks are counted up to COUNTED_AT_MOST a queue and lane. Of what is scheduled, waits for something else
+        or is held, the first COUNTED_AT_MOST each of the whole ledger are looked at.
+        """
+        ...
 
 
 class Inspection(Protocol):
@@ -271,7 +285,8 @@ class Inspection(Protocol):
     async def attempts(self, task: int) -> list[AttemptRecord]: ...
 
     async def counts(self) -> dict[str, int]:
-        """Live tasks by state plus outcome counts."""
+        """Live tasks by state, each counted up to COUNTED_AT_MOST, plus the outcomes of the last 24 hours as their
+        workers counted them."""
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:

@@ -151,7 +151,15 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             where="state = 'pending' AND ready_at IS NOT NULL",
         ),
         index("tasks", "due", "eligible_at", where="state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL"),
-        index("tasks", "waiting", "waiting_on", "order_at", "id", where="waiting_on IS NOT NULL"),
+        # Whoever waits for something else than time and a worker: a gate, an approval, another task.
+        index(
+            "tasks",
+            "waiting",
+            "waiting_on",
+            "order_at",
+            "id",
+            where="waiting_on IS NOT NULL OR state IN ('pending_approval', 'blocked', 'lost')",
+        ),
         index("tasks", "order", "order_key", "created_at", "id", where="order_key IS NOT NULL"),
         index("tasks", "worker", "worker", where="worker IS NOT NULL"),
         index("tasks", "job", "job", where="job IS NOT NULL"),

@@ -7,7 +7,7 @@ from typing import Any
 from headrace.core.lanes import Lane
 from headrace.core.states import TERMINAL, AttemptState, TaskState
 from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
-from headrace.store.base import LogLine
+from headrace.store.base import COUNTED_AT_MOST, LogLine
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.finishing import visible
 
@@ -58,7 +58,9 @@ class Inspection:
 
     async def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for state, n in await self._database.fetch(self._queries["counts"], repeatable=True):
+        live = await self._database.fetch(self._queries["live_counts"], COUNTED_AT_MOST, repeatable=True)
+        ended = await self._database.fetch(self._queries["outcome_counts"], repeatable=True)
+        for state, n in (*live, *ended):
             counts[state] = counts.get(state, 0) + n
         return counts
 

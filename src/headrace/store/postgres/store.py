@@ -84,6 +84,7 @@ class PostgresStore:
         self.retry_failed = retrying.retry_failed
         self.pause = queues.pause
         self.resume = queues.resume
+        self.queue_names = queues.queue_names
         self.queues = queues.queues
         self.save_checkpoint = checkpoints.save_checkpoint
         self.checkpoints = checkpoints.checkpoints

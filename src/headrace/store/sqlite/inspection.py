@@ -11,11 +11,10 @@ from headrace.core.task import AttemptRecord, QueueRecord, Ref, TaskFilter, Task
 from headrace.store.base import LogLine
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
+from headrace.store.sqlite.counting import counts, queue_names, queues
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
 from headrace.store.sqlite.texts import mended
-
-_DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
 
 
 def instant(micros: int | None) -> datetime | None:
@@ -67,24 +66,6 @@ def list_tasks(transaction: Transaction, criteria: TaskFilter) -> list[TaskRecor
     return [records[id] for id in ids]
 
 
-def counts(transaction: Transaction) -> dict[str, int]:
-    found: dict[str, int] = dict(transaction.rows("live_counts"))
-    for outcome, n in transaction.rows("outcome_counts"):
-        found[outcome] = found.get(outcome, 0) + n
-    return found
-
-
-def queues(transaction: Transaction) -> list[QueueRecord]:
-    depths: dict[str, dict[str, int]] = {}
-    for queue, depth, n in transaction.rows("queue_depths"):
-        depths.setdefault(queue, dict.fromkeys(_DEPTHS, 0))[depth] = n
-    paused = {name: bool(flag) for name, flag in transaction.rows("queue_rows")}
-    return [
-        QueueRecord(name=name, paused=paused.get(name, False), depths=depths.get(name, dict.fromkeys(_DEPTHS, 0)))
-        for name in sorted(depths.keys() | paused.keys())
-    ]
-
-
 class Inspecting(Part):
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
         return await self.database.read(lambda transaction: get(transaction, ids))
@@ -113,6 +94,9 @@ class Inspecting(Part):
 
     async def now(self) -> datetime:
         return from_micros(self.database.now())
+
+    async def queue_names(self) -> list[str]:
+        return await self.database.read(queue_names)
 
     async def queues(self) -> list[QueueRecord]:
         return await self.database.read(queues)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
 from headrace.store.base import Pruned
 from headrace.store.sqlite.admission import ready_next
@@ -108,7 +109,7 @@ class Maintaining(Part):
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         rows = await self.database.read(
-            lambda transaction: transaction.rows("retry_depth", {"queue": queue, "cap": cap})
+            lambda transaction: transaction.rows("ready_depth", {"queue": queue, "lane": int(Lane.RETRY), "cap": cap})
         )
         return rows[0][0]
 

@@ -1,12 +1,12 @@
 """Watches how deep the retry lanes are, and which queues there are."""
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from headrace.core.lanes import retry_ratio
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
 from headrace.worker.buffer import Buffer
+from headrace.worker.options import WorkerOptions
 
 
 class RetryDepth(Service):
@@ -20,19 +20,25 @@ class RetryDepth(Service):
         store: Store,
         buffer: Buffer,
         queues: Callable[[], Sequence[str]],
-        default: float,
+        options: WorkerOptions,
         interval: float = 2.0,
     ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.2))
         self._store = store
         self._buffer = buffer
         self._queues = queues
-        self._default = default
+        self._options = options
 
     async def run_once(self) -> None:
         for queue in self._queues():
-            depth = await self._store.retry_depth(queue)
-            self._buffer.credit(queue).set_ratio(retry_ratio(depth, default=self._default))
+            depth = await self._store.retry_depth(queue, cap=self._options.retry_critical + 1)
+            ratio = retry_ratio(
+                depth,
+                default=self._options.retry_ratio,
+                warning=self._options.retry_warning,
+                critical=self._options.retry_critical,
+            )
+            self._buffer.credit(queue).set_ratio(ratio)
 
 
 class QueueFinder(Service):
@@ -48,8 +54,5 @@ class QueueFinder(Service):
         self._declared = frozenset(declared)
         self._found = found
 
-    async def run_once(self) -> float:
-        began = time.monotonic()
-        self._found(sorted(self._declared | {queue.name for queue in await self._store.queues()}))
-        # Looking costs what lies in the live table: never more than a fiftieth of the time.
-        return max(self.pace.interval, 50 * (time.monotonic() - began))
+    async def run_once(self) -> None:
+        self._found(sorted(self._declared.union(await self._store.queue_names())))

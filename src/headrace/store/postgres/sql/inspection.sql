@@ -73,12 +73,6 @@ SELECT task, claim_no, run_no, attempt, state, charged, worker, executor, handle
        error_class, error_message, traceback, exit_code, recorded_by, late_state, late_at
 FROM headrace.attempts WHERE task = $1 ORDER BY claim_no;
 
--- name: counts
--- Live tasks by state, and outcomes as their workers counted them.
-SELECT state, count(*) AS n FROM headrace.tasks GROUP BY state
-UNION ALL
-SELECT outcome, sum(n)::bigint FROM headrace.outcomes GROUP BY outcome;
-
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.
 INSERT INTO headrace.logs (task, claim_no, seq, at, stream, line)

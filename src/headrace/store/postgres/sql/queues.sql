@@ -6,22 +6,28 @@ INSERT INTO headrace.queues (name, paused) VALUES ($1, true) ON CONFLICT (name) 
 -- Claims see the queue again.
 UPDATE headrace.queues SET paused = false WHERE name = $1;
 
+-- name: queue_names
+-- Queues with ready tasks, and those that somebody paused or configured.
+SELECT DISTINCT name FROM headrace.queue_names_v1() AS name ORDER BY name;
+
 -- name: queues
--- Every queue that is known or has live tasks, with its depths.
-SELECT name, coalesce(bool_or(paused), false) AS paused, sum(ready_primary)::integer AS primary, sum(ready_retry)::integer AS retry,
-       sum(scheduled)::integer AS scheduled, sum(waiting)::integer AS waiting, sum(claimed)::integer AS claimed,
-       sum(running)::integer AS running
-FROM (
-    SELECT q.name, q.paused, 0 AS ready_primary, 0 AS ready_retry, 0 AS scheduled, 0 AS waiting, 0 AS claimed, 0 AS running
-    FROM headrace.queues q
-    UNION ALL
-    SELECT t.queue, NULL,
-           count(*) FILTER (WHERE t.ready_at IS NOT NULL AND t.lane = 0),
-           count(*) FILTER (WHERE t.ready_at IS NOT NULL AND t.lane = 1),
-           count(*) FILTER (WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL),
-           count(*) FILTER (WHERE t.waiting_on IS NOT NULL),
-           count(*) FILTER (WHERE t.state = 'claimed'),
-           count(*) FILTER (WHERE t.state IN ('running', 'paused', 'cancelling'))
-    FROM headrace.tasks t GROUP BY t.queue
-) AS counted
-GROUP BY name ORDER BY name;
+-- Every queue that is known or has live tasks, with its depths up to a cap.
+SELECT counted.name, coalesce((SELECT q.paused FROM headrace.queues q WHERE q.name = counted.name), false) AS paused,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'primary'), 0), $1::integer)::integer AS primary,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'retry'), 0), $1)::integer AS retry,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'scheduled'), 0), $1)::integer AS scheduled,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'waiting'), 0), $1)::integer AS waiting,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'claimed'), 0), $1)::integer AS claimed,
+       least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'running'), 0), $1)::integer AS running
+FROM (SELECT d.queue AS name, d.depth, d.n FROM headrace.depths_v1($1) AS d) AS counted
+GROUP BY counted.name ORDER BY counted.name;
+
+-- name: live_counts
+-- Live tasks by state, up to a cap.
+SELECT d.state, least(sum(d.n), $1::integer)::bigint AS n FROM headrace.depths_v1($1) AS d
+GROUP BY d.state HAVING sum(d.n) > 0;
+
+-- name: outcome_counts
+-- The outcomes of the last day, as their workers counted them.
+SELECT o.outcome AS state, sum(o.n)::bigint AS n FROM headrace.outcomes o
+WHERE o.minute >= (SELECT clock_timestamp() - interval '24 hours') GROUP BY o.outcome;

@@ -19,13 +19,9 @@ SELECT task, claim_no, run_no, attempt, state, charged, worker, executor, handle
     error_class, error_message, traceback, exit_code, recorded_by, late_state, late_at
 FROM headrace_attempts WHERE task = ? ORDER BY claim_no
 
--- name: live_counts
--- The live table is small whatever the past.
-SELECT state, count(*) FROM headrace_tasks GROUP BY state
-
 -- name: outcome_counts
 -- Summed by the workers themselves.
-SELECT outcome, sum(n) FROM headrace_outcomes GROUP BY outcome
+SELECT outcome, sum(n) FROM headrace_outcomes WHERE minute >= ? GROUP BY outcome
 
 -- name: append_log
 -- A line written twice is kept once.
@@ -38,19 +34,61 @@ SELECT task, claim_no, seq, at, stream, line FROM headrace_logs
 WHERE task = :task AND (:claim_no IS NULL OR claim_no = :claim_no) AND seq > :after
 ORDER BY claim_no, seq LIMIT :limit
 
--- name: queue_depths
--- What waits and what runs, by queue.
-SELECT queue,
-    CASE
-        WHEN state = 'pending' AND ready_at IS NOT NULL AND lane = 0 THEN 'primary'
-        WHEN state = 'pending' AND ready_at IS NOT NULL THEN 'retry'
-        WHEN state = 'pending' AND waiting_on IS NULL THEN 'scheduled'
-        WHEN state IN ('pending', 'blocked', 'pending_approval', 'lost') THEN 'waiting'
-        WHEN state = 'claimed' THEN 'claimed'
-        ELSE 'running'
-    END AS depth,
-    count(*)
-FROM headrace_tasks GROUP BY queue, depth
+-- name: queue_names
+-- From one queue to the next over the ready index, however many tasks wait in each.
+WITH RECURSIVE ready (queue) AS (
+    SELECT (
+        SELECT t.queue FROM headrace_tasks AS t INDEXED BY headrace_tasks_ready
+        WHERE t.state = 'pending' AND t.ready_at IS NOT NULL
+        ORDER BY t.queue LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT t.queue FROM headrace_tasks AS t INDEXED BY headrace_tasks_ready
+        WHERE t.state = 'pending' AND t.ready_at IS NOT NULL AND t.queue > ready.queue
+        ORDER BY t.queue LIMIT 1
+    )
+    FROM ready WHERE ready.queue IS NOT NULL
+)
+SELECT queue FROM ready WHERE queue IS NOT NULL
+UNION
+SELECT name FROM headrace_queues
+ORDER BY 1
+
+-- name: ready_count
+-- Up to the cap. The index is named: after ANALYZE of a large backlog SQLite would rather scan the table.
+SELECT count(*) FROM (
+    SELECT 1 FROM headrace_tasks INDEXED BY headrace_tasks_ready
+    WHERE state = 'pending' AND ready_at IS NOT NULL
+    LIMIT ?
+)
+
+-- name: scheduled_counts
+-- The first ones by their time, up to the cap.
+SELECT queue, count(*) FROM (
+    SELECT queue FROM headrace_tasks INDEXED BY headrace_tasks_due
+    WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL
+    LIMIT ?
+)
+GROUP BY queue
+
+-- name: waiting_counts
+-- Who waits for something else than time and a worker, up to the cap.
+SELECT queue, state, count(*) FROM (
+    SELECT queue, state FROM headrace_tasks INDEXED BY headrace_tasks_waiting
+    WHERE waiting_on IS NOT NULL OR state IN ('pending_approval', 'blocked', 'lost')
+    LIMIT ?
+)
+GROUP BY queue, state
+
+-- name: held_counts
+-- What workers hold, up to the cap.
+SELECT queue, state, count(*) FROM (
+    SELECT queue, state FROM headrace_tasks INDEXED BY headrace_tasks_worker
+    WHERE worker IS NOT NULL
+    LIMIT ?
+)
+GROUP BY queue, state
 
 -- name: queue_rows
 -- Only queues that somebody paused or configured have one.

@@ -6,13 +6,13 @@ FROM headrace_tasks AS t
 WHERE t.expires_at IS NOT NULL AND t.state = 'pending' AND t.expires_at <= :now
 ORDER BY t.expires_at LIMIT :limit
 
--- name: retry_depth
+-- name: ready_depth
 -- Counts an index range and stops at the cap. The pools are named so that the range is one per pool, and the index
 -- because after ANALYZE of a large backlog in one queue SQLite would rather scan the table.
 SELECT count(*) FROM (
     SELECT 1 FROM headrace_tasks INDEXED BY headrace_tasks_ready
     WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue
-        AND pool IN ('coroutine', 'child', 'thread', 'command', 'runner') AND lane = 1
+        AND pool IN ('coroutine', 'child', 'thread', 'command', 'runner') AND lane = :lane
     LIMIT :cap
 )
 

@@ -1,0 +1,53 @@
+"""Counts for people and services: over indexes, each up to a cap, so that none grows with the backlog."""
+
+from collections import Counter
+
+from headrace.core.lanes import Lane
+from headrace.core.states import TaskState
+from headrace.core.task import QueueRecord
+from headrace.store.base import COUNTED_AT_MOST
+from headrace.store.sqlite.connection import Transaction
+
+_DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
+_DAY = 86_400_000_000
+
+
+def counts(transaction: Transaction) -> dict[str, int]:
+    cap = (COUNTED_AT_MOST,)
+    found: Counter[str] = Counter()
+    for (n,) in transaction.rows("ready_count", cap):
+        found[TaskState.PENDING] += n
+    for _, n in transaction.rows("scheduled_counts", cap):
+        found[TaskState.PENDING] += n
+    for query in ("waiting_counts", "held_counts"):
+        for _, state, n in transaction.rows(query, cap):
+            found[state] += n
+    live = {str(state): min(n, COUNTED_AT_MOST) for state, n in found.items() if n}
+    outcomes: dict[str, int] = dict(transaction.rows("outcome_counts", (transaction.now - _DAY,)))
+    return {key: live.get(key, 0) + outcomes.get(key, 0) for key in live | outcomes}
+
+
+def queue_names(transaction: Transaction) -> list[str]:
+    return [name for (name,) in transaction.rows("queue_names")]
+
+
+def queues(transaction: Transaction) -> list[QueueRecord]:
+    cap = (COUNTED_AT_MOST,)
+    depths: dict[str, Counter[str]] = {}
+    for name in queue_names(transaction):
+        depths[name] = Counter()
+        for lane, depth in ((Lane.PRIMARY, "primary"), (Lane.RETRY, "retry")):
+            parameters = {"queue": name, "lane": int(lane), "cap": COUNTED_AT_MOST}
+            for (n,) in transaction.rows("ready_depth", parameters):
+                depths[name][depth] = n
+    for queue, n in transaction.rows("scheduled_counts", cap):
+        depths.setdefault(queue, Counter())["scheduled"] += n
+    for queue, _, n in transaction.rows("waiting_counts", cap):
+        depths.setdefault(queue, Counter())["waiting"] += n
+    for queue, state, n in transaction.rows("held_counts", cap):
+        depths.setdefault(queue, Counter())["claimed" if state == TaskState.CLAIMED else "running"] += n
+    paused = {name for name, flag in transaction.rows("queue_rows") if flag}
+    return [
+        QueueRecord(name=name, paused=name in paused, depths={depth: depths[name][depth] for depth in _DEPTHS})
+        for name in sorted(depths)
+    ]

@@ -154,8 +154,17 @@ class App:
         return await self._engine.run(lambda store: store.check())
 
     def breaker(self, service: str, policy: BreakerPolicy | None = None) -> Breaker:
-        """The breaker of a service in this process; the policy of the first call stands."""
-        return self._breakers.setdefault(service, Breaker(service, policy))
+        """The breaker of a service in this process; the policy of the first call stands, else the app's settings."""
+        found = self._breakers.get(service)
+        if found is None:
+            settings = self.settings
+            default = BreakerPolicy(
+                failure_threshold=settings.circuit_failure_threshold,
+                volume_threshold=settings.circuit_volume_threshold,
+                timeout=settings.circuit_timeout,
+            )
+            found = self._breakers.setdefault(service, Breaker(service, policy or default))
+        return found
 
     async def aclose(self) -> None:
         """Close the connections of this process. The next use opens them again."""

@@ -106,6 +106,7 @@ PRESETS: Mapping[str, Preset] = {
             "retry": Retry(max_attempts=3, base=60, cap=3600, jitter=0.0),
             "heartbeat": 15.0,
             "lease": 60.0,
+            "concurrency": 10,
         },
     ),
 }

@@ -12,10 +12,6 @@ from headrace.store.base import Store
 commands = typer.Typer(no_args_is_help=True, help="Make and check the ledger's schema; remove old history.")
 
 
-async def _revision(store: Store) -> str | None:
-    return await store.schema_revision()
-
-
 @commands.command(epilog="Example: headrace db upgrade --database postgresql://me@localhost/shop")
 def upgrade(
     revision: Annotated[str, typer.Argument(help="Revision to arrive at.")] = "head",

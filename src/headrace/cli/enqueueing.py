@@ -26,7 +26,7 @@ def enqueue(
     """Enqueue a task by its name; with --wait, print its result."""
     app = load_app(target)
     options = {"queue": queue, "priority": priority, "run_after": delay}
-    chosen = {option: value for option, value in options.items() if value is not None}
+    chosen: Any = {option: value for option, value in options.items() if value is not None}
     definition = app.get_task(task)
     handle = (definition.using(**chosen) if chosen else definition).enqueue(**_parsed(arguments or []))
     if not wait:

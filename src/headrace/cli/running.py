@@ -1,12 +1,12 @@
 """`headrace worker` and `headrace up`: run tasks until told to stop."""
 
-import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from headrace.cli.output import console
 from headrace.cli.target import Target, full_url, load_app
+from headrace.settings import Settings
 from headrace.worker.options import WorkerOptions
 from headrace.worker.supervisor import run
 
@@ -14,83 +14,101 @@ Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
 ]
 Concurrency = Annotated[
-    int,
-    typer.Option("--concurrency", "-c", min=1, envvar="HEADRACE_CONCURRENCY", help="Coroutines at once, per process."),
+    int | None, typer.Option("--concurrency", "-c", min=1, help="Coroutines at once, per process.", show_default="100")
 ]
 Children = Annotated[
-    int,
-    typer.Option(
-        "--children",
-        min=0,
-        envvar="HEADRACE_CHILDREN",
-        help="Child processes for `def` tasks, per process.",
-        show_default="cores",
-    ),
+    int | None,
+    typer.Option("--children", min=0, help="Child processes for `def` tasks, per process.", show_default="cores"),
 ]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads for tasks that ask for one, per process.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=0, help="Threads for tasks that ask for one, per process.", show_default="0"),
+]
 Commands = Annotated[
-    int, typer.Option("--commands", min=0, help="Commands at once, per process.", show_default="cores")
+    int | None, typer.Option("--commands", min=0, help="Commands at once, per process.", show_default="cores")
 ]
-Processes = Annotated[int, typer.Option("--processes", "-p", min=1, help="Worker processes below the supervisor.")]
+Processes = Annotated[
+    int | None, typer.Option("--processes", "-p", min=1, help="Worker processes of the supervisor.", show_default="1")
+]
 Grace = Annotated[
-    float, typer.Option("--grace", min=0, help="Seconds that running tasks get after SIGTERM before they go back.")
+    float | None,
+    typer.Option(
+        "--grace", min=0, help="Seconds that running tasks get after SIGTERM before they go back.", show_default="30"
+    ),
 ]
 MaxTasks = Annotated[int | None, typer.Option("--max-tasks", min=1, help="Replace a child after so many tasks.")]
 Burst = Annotated[bool, typer.Option("--burst", help="Exit when nothing is left to do now.")]
 Lease = Annotated[
     float | None,
-    typer.Option(
-        "--lease",
-        min=0.5,
-        envvar="HEADRACE_LEASE_SECONDS",
-        help="Seconds a silent worker keeps its tasks.",
-        show_default="30",
-    ),
+    typer.Option("--lease", min=0.5, help="Seconds a silent worker keeps its tasks.", show_default="30"),
 ]
-
-_CORES = os.cpu_count() or 1
 
 
 def worker(
     target: Target,
     queues: Queues = None,
-    concurrency: Concurrency = 100,
-    children: Children = _CORES,
-    threads: Threads = 0,
-    commands: Commands = _CORES,
-    processes: Processes = 1,
-    grace: Grace = 30.0,
+    concurrency: Concurrency = None,
+    children: Children = None,
+    threads: Threads = None,
+    commands: Commands = None,
+    processes: Processes = None,
+    grace: Grace = None,
     max_tasks: MaxTasks = None,
     burst: Burst = False,
     lease: Lease = None,
 ) -> None:
-    """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die."""
-    app = load_app(target)
-    options = WorkerOptions(
-        queues=tuple(name.strip() for name in queues.split(",") if name.strip()) if queues else None,
-        concurrency=concurrency,
-        children=children,
-        threads=threads,
-        commands=commands,
-        processes=processes,
-        grace=grace,
-        max_tasks=max_tasks,
-        burst=burst,
-        lease=lease or app.settings.lease,
-    )
+    """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
+
+    What is not said here comes from App(...), then from HEADRACE_*, then from the defaults.
+    """
+    given = {
+        "queues": tuple(name.strip() for name in queues.split(",") if name.strip()) if queues else None,
+        "concurrency": concurrency,
+        "children": children,
+        "threads": threads,
+        "commands": commands,
+        "processes": processes,
+        "grace": grace,
+        "max_tasks": max_tasks,
+        "lease": lease,
+        "heartbeat": None if lease is None else lease / 3,
+    }
+    options = worker_options(load_app(target).settings, burst=burst, **given)
     raise typer.Exit(run(target, options))
 
 
 def up(
     target: Target,
-    concurrency: Concurrency = 100,
-    children: Children = _CORES,
+    concurrency: Concurrency = None,
+    children: Children = None,
     threads: Threads = 4,
-    grace: Grace = 30.0,
+    grace: Grace = None,
     lease: Lease = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     app = load_app(target)
     app.upgrade()
+    app.close()
     console.print(f"[bold]headrace[/] up on {full_url(app.url)}; Ctrl-C stops it, and nothing is lost")
     worker(target, concurrency=concurrency, children=children, threads=threads, grace=grace, lease=lease)
+
+
+def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> WorkerOptions:
+    """A flag wins over the app's settings, which hold what App(...) and the environment said."""
+    values: dict[str, Any] = {
+        "queues": settings.queues,
+        "concurrency": settings.concurrency,
+        "threads": settings.threads,
+        "processes": settings.processes,
+        "grace": settings.drain,
+        "lease": settings.lease,
+        "heartbeat": settings.heartbeat,
+        "keep": settings.keep,
+        "retry_ratio": settings.retry_ratio,
+        "retry_warning": settings.retry_queue_warning,
+        "retry_critical": settings.retry_queue_critical,
+    }
+    if settings.children:
+        values["children"] = settings.children
+    values.update({name: value for name, value in flags.items() if value is not None})
+    return WorkerOptions(burst=burst, **values)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from headrace.client.arguments import Arguments, Result
 from headrace.client.task import Task
 from headrace.core.errors import EntrypointError
+from headrace.core.payload import dumps
 from headrace.core.retry import Retry
 
 
@@ -26,7 +27,9 @@ class Entrypoint:
         return self._arguments.load(text)
 
     def dump_result(self, value: Any) -> str:
-        return self._result.dump(value)
+        """An object that names its table is stored as that reference; everything else as itself."""
+        table = getattr(value, "table_id", None)
+        return self._result.dump(value) if table is None else dumps({"table_id": table})
 
     def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
         return self._arguments.inject(context, resources)

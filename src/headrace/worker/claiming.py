@@ -118,6 +118,11 @@ class Claimer:
                     lane.more = False
         self.poke()
 
+    @property
+    def next_in(self) -> float:
+        """Seconds until it asks by itself again, when nothing wakes it."""
+        return max(0.0, self._next - time.monotonic())
+
     def hungry(self) -> None:
         """A slot became free; ask unless the last answers were empty and it is too early to ask again."""
         if time.monotonic() >= self._next:

@@ -29,6 +29,8 @@ class WorkerOptions:
     max_tasks: int | None = None  # a child is replaced after so many tasks
     poll: float = 1.0  # longest pause between claims while idle
     retry_ratio: float = DEFAULT_RETRY_RATIO
+    retry_warning: int = 1000  # waiting retries of a queue from which on they get a fifth of the starts,
+    retry_critical: int = 5000  # and above which a tenth
     keep: float = 7 * 86_400.0  # finished tasks are pruned after this
     cancel_grace: float = 10.0
     late_start: float = 0.2  # a task that still runs after this is written as running

@@ -170,9 +170,7 @@ class Worker:
             dispatcher.starter,
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id, slots=self.slots),
             Promoter(store=store, poke=claimer.poke),
-            RetryDepth(
-                store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, default=options.retry_ratio
-            ),
+            RetryDepth(store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, options=options),
         ]
         canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)
         listener = Listener(store=store, worker=lambda: self.id, poke=claimer.poke, cancel=canceller.wake)

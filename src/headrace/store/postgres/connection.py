@@ -4,6 +4,7 @@ Nothing here leaves state in a session (no SET, no advisory lock), so that a tra
 """
 
 import asyncio
+import logging
 import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -60,6 +61,14 @@ class _PlainConnection(asyncpg.Connection):
         return ""
 
 
+_log = logging.getLogger("headrace.store.sql")
+
+
+async def _echo_statements(connection: Any) -> None:
+    """For `echo`: every statement goes to the log, without its parameters, which may hold secrets."""
+    connection.add_query_logger(lambda query: _log.info("%s (%.1f ms)", query.query, query.elapsed * 1000))
+
+
 class Database:
     """One pool. `fetch` runs one statement, `run` a function in one transaction; both translate errors."""
 
@@ -69,6 +78,11 @@ class Database:
         self.masked = masked(dsn)
         self._options = options
         self._pool: Any = None
+
+    @property
+    def most_connections(self) -> int:
+        """Connections at once: the pool and what it may overflow by. Idle ones are closed again by the pool."""
+        return self._options.pool_size + self._options.extra.get("pool_overflow", 0)
 
     @property
     def is_open(self) -> bool:
@@ -81,7 +95,7 @@ class Database:
             self._pool = await _asyncpg.create_pool(
                 self.dsn,
                 min_size=1,
-                max_size=self._options.pool_size,
+                max_size=self.most_connections,
                 connection_class=_PlainConnection,
                 **self.connect_arguments(),
             )
@@ -103,6 +117,8 @@ class Database:
         arguments: dict[str, Any] = {"timeout": extra.get("connect_timeout", 10)}
         if "statement_cache_size" in extra:
             arguments["statement_cache_size"] = extra["statement_cache_size"]
+        if extra.get("echo"):
+            arguments["init"] = _echo_statements
         return arguments
 
     async def fetch(self, sql: str, *arguments: Any, repeatable: bool = False, verb: str = "") -> Rows:

@@ -132,14 +132,18 @@ async def test_an_interrupted_rescue_is_taken_up(bench: Bench) -> None:
 
 
 async def test_suspects_run_one_at_a_time_and_their_start_is_written_first(bench: Bench) -> None:
+    """When one is entered, those before it are in the ledger: if it kills everything, only it was inside."""
     inside, most = 0, 0
     states: list[str] = []
+    earlier: list[int] = []
 
     async def careful() -> None:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
         states.append(await bench.state(current.task_id))
+        assert {await bench.state(task) for task in earlier} <= {TaskState.COMPLETED}
+        earlier.append(current.task_id)
         await asyncio.sleep(0.02)
         inside -= 1
 

@@ -188,7 +188,12 @@ class Dispatcher:
                 self._settle(held, prepared)
             elif held.suspect:
                 async with self.starter.suspect_lock:
+                    held.landed = asyncio.Event()
                     await self._run(held, executor, prepared)
+                    # The next suspect may take everything down: this one's outcome must be in the ledger by then, or
+                    # it would be found started and be charged for it.
+                    if held.stage is Stage.SETTLING:
+                        await held.landed.wait()
             else:
                 await self._run(held, executor, prepared)
         finally:
@@ -241,6 +246,8 @@ class Dispatcher:
         refused = landed.report.refused
         for settlement, ref in zip(landed.settlements, refs_of(landed.settlements), strict=True):
             held = self.holding.drop(ref)
+            if held is not None and held.landed is not None:
+                held.landed.set()
             if ref in refused:
                 self.counts["refused"] += 1
                 self._bus.emit(ReportRefused(task=ref.id, claim_no=ref.claim_no, worker=self._worker(), act="finish"))
@@ -338,6 +345,8 @@ class Dispatcher:
         self.finisher.forget()
         for held in self.holding.all():
             held.abandoned = True
+            if held.landed is not None:
+                held.landed.set()
             if held.stage is Stage.RUNNING and held.entered is not None:
                 self._stop_soon(held, grace=0.0, reason=Reason.LOST)
         tasks = [held.task for held in self.holding.all() if held.task is not None]

@@ -20,6 +20,7 @@ class Held:
         "cancelling",
         "claim",
         "entered",
+        "landed",
         "pool",
         "ref",
         "since",
@@ -39,6 +40,7 @@ class Held:
         self.cancelling = False
         self.abandoned = False  # the claim is no longer ours: whatever it does is not reported
         self.task: asyncio.Task[None] | None = None
+        self.landed: asyncio.Event | None = None  # for a suspect: the ledger has its outcome
 
     @property
     def suspect(self) -> bool:

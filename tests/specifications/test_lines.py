@@ -14,8 +14,9 @@ import pytest
 
 from headrace import App
 from headrace.core.errors import TaskFailed
+from headrace.core.lanes import Lane
 from headrace.core.states import JobState, TaskState
-from headrace.core.task import NewTask
+from headrace.core.task import NewTask, Want
 from headrace.orchestration import Task, create_job, get_job, get_task
 from tests.support.waiting import wait_until
 
@@ -300,8 +301,9 @@ def test_an_idle_worker_asks_less_and_less_often_with_jitter():
         )
         claimer.set_queues(["default"])
         found = []
-        for _ in range(10):
-            claimer.end([], [], asked_at=0.0)
+        while len(found) < 10:
+            asked = [Want(queue="default", pool="coroutine", lane=lane, n=1) for lane in Lane]
+            claimer.end(asked, [], asked_at=0.0)
             found.append(claimer.next_in)
         return found
 

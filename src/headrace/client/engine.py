@@ -55,6 +55,7 @@ class Engine:
             lease=settings.lease,
             pool_size=settings.pool_size + settings.pool_overflow,  # the pool grows on demand up to both together
             synchronous=settings.synchronous,
+            extra={"echo": settings.echo},
         )
         return connect(self.url, options)
 

@@ -80,11 +80,6 @@ class Database:
         self._pool: Any = None
 
     @property
-    def most_connections(self) -> int:
-        """Connections at once: the pool and what it may overflow by. Idle ones are closed again by the pool."""
-        return self._options.pool_size + self._options.extra.get("pool_overflow", 0)
-
-    @property
     def is_open(self) -> bool:
         return self._pool is not None
 
@@ -95,7 +90,7 @@ class Database:
             self._pool = await _asyncpg.create_pool(
                 self.dsn,
                 min_size=1,
-                max_size=self.most_connections,
+                max_size=self._options.pool_size,
                 connection_class=_PlainConnection,
                 **self.connect_arguments(),
             )

@@ -102,7 +102,7 @@ def end(transaction: Transaction, endings: Sequence[Ending]) -> dict[int, Tally]
     transaction.run("delete_tasks", (ids_json(ending.row.id for ending in endings),))
     if keyed := [ending.row.id for ending in endings if ending.row.keyed]:
         ids = ids_json(keyed)
-        transaction.run("release_keys", (ids,))
+        transaction.run("keep_key_names", (ids,))
         transaction.run("expire_keys", {"now": transaction.now, "ids": ids})
         transaction.run("drop_keys", (ids,))
     if gated := [(ending.row.id, ending.row.gates) for ending in endings if ending.row.gates is not None]:

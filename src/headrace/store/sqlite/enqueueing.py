@@ -40,6 +40,7 @@ class _Plan:
     rows: list[list[Any]] = field(default_factory=list[list[Any]])
     keys: dict[_Place, list[Any]] = field(default_factory=dict[_Place, list[Any]])
     replacements: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+    overtaken: list[str] = field(default_factory=list[str])  # unique keys that running tasks lose
 
 
 def seconds_to_micros(seconds: float) -> int:
@@ -70,6 +71,8 @@ def enqueue_program(
         yield Statement(queries["insert_tasks"], (_json(plan.rows),))
     for replacement in plan.replacements:
         yield Statement(queries["replace_task"], replacement)
+    if plan.overtaken:
+        yield Statement(queries["keep_overtaken_names"], (_json(plan.overtaken),))
     if plan.keys:
         yield Statement(queries["take_keys"], (_json([plan.keys[place] for place in sorted(plan.keys)]),))
     for place, job in enumerate(sorted(jobs)):
@@ -121,6 +124,7 @@ def _planned(
             _take_keys(plan, task, holder, now, holders)
         elif key.on_conflict == "replace" and holder.state is not None and holder.state not in _WAITING:
             # Its run has begun and may have read the world already: the event must not be lost.
+            plan.overtaken.extend(key.key for key in task.keys if key.scope == "unique")
             _plan_new(plan, task, first + offset, now, holders, jobs)
             continue
         elif key.on_conflict == "reject" and holder.index is None:

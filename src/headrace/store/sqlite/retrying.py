@@ -33,8 +33,8 @@ def _retake_keys(transaction: Transaction, task: int) -> bool:
     parameters = {"task": task, "now": transaction.now}
     if transaction.row("blocked_keys", parameters) is not None:
         return False
-    transaction.run("drop_expired_rivals", parameters)
     transaction.run("retake_keys", {"task": task})
+    transaction.run("drop_key_names", {"task": task})
     return True
 
 

@@ -21,6 +21,7 @@ from headrace.testing.store_conformance import (
     inspection,
     jobs,
     keys,
+    keys_after_the_end,
     lanes_and_priorities,
     liveness_and_rescue,
     logs,
@@ -36,7 +37,7 @@ from headrace.testing.store_conformance.ledger import Ledger
 __all__ = ["Case", "Ledger", "all_cases", "exercise"]
 
 _CONCERNS = (
-    enqueue, keys, claim, lanes_and_priorities, admission, start, finish, refused_reports, dead_letters, cancel, retry,
+    enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, refused_reports, dead_letters, cancel, retry,
     jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, concurrency,
 )  # fmt: skip
 

@@ -68,6 +68,8 @@ WITH old AS MATERIALIZED (
     DELETE FROM headrace.logs l USING old WHERE l.task = old.id
 ), steps AS (
     DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
+), names AS (
+    DELETE FROM headrace.keys k USING old WHERE k.task = old.id AND k.expires_at = to_timestamp(0)
 ), gone AS (
     DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id
 )
@@ -83,11 +85,10 @@ UPDATE headrace.history h SET result = NULL, result_ref = NULL, result_expires_a
 FROM old WHERE h.id = old.id RETURNING h.id;
 
 -- name: prune_keys
--- Removes keys past their expiry. A unique key stays with its ended task, which may be retried and wants it back.
+-- Removes keys past their expiry. At the epoch stand the names kept for a manual retry, which go with their task.
 WITH old AS (
     SELECT k.scope, k.key FROM headrace.keys k
-    WHERE k.expires_at <= (SELECT clock_timestamp())
-      AND (k.scope = 'idem' OR NOT EXISTS (SELECT FROM headrace.history h WHERE h.id = k.task))
+    WHERE k.expires_at > to_timestamp(0) AND k.expires_at <= (SELECT clock_timestamp())
     ORDER BY k.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 DELETE FROM headrace.keys k USING old WHERE k.scope = old.scope AND k.key = old.key RETURNING k.task;

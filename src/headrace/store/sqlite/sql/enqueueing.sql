@@ -32,6 +32,14 @@ CROSS JOIN headrace_keys AS k
     ON k.scope = json_extract(wanted.value, '$[0]') AND k.key = json_extract(wanted.value, '$[1]')
 LEFT JOIN headrace_tasks AS t ON t.id = k.task
 
+-- name: keep_overtaken_names
+-- Who loses a key to a newer call while it runs wants it back for a manual retry. The parameter is an array of keys.
+INSERT INTO headrace_keys (scope, key, task, ttl, expires_at)
+SELECT 'ended:' || k.task, k.key, k.task, k.ttl, 0
+FROM json_each(?) AS wanted CROSS JOIN headrace_keys AS k ON k.scope = 'unique' AND k.key = wanted.value
+WHERE true
+ON CONFLICT (scope, key) DO NOTHING
+
 -- name: take_keys
 -- An expired key, and one whose holder is being replaced, change hands.
 INSERT INTO headrace_keys (scope, key, task, ttl, expires_at)

@@ -81,11 +81,13 @@ ON CONFLICT (task, claim_no) DO UPDATE SET late_state = excluded.late_state, lat
 UPDATE headrace_workers SET tasks_completed = tasks_completed + :completed, tasks_failed = tasks_failed + :failed
 WHERE id = :worker
 
--- name: release_keys
--- A unique key is free when its task ended; the row keeps its name for a manual retry, under a scope of its own and
--- as expired since ever.
-UPDATE headrace_keys SET scope = 'ended:' || task, expires_at = 0
-WHERE scope = 'unique' AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))
+-- name: keep_key_names
+-- A unique key is free when its task ended. Its name stays with the task for a manual retry, under a scope of its own
+-- and as expired since ever, whoever takes the key meanwhile.
+INSERT INTO headrace_keys (scope, key, task, ttl, expires_at)
+SELECT 'ended:' || task, key, task, ttl, 0 FROM headrace_keys
+WHERE scope = 'unique' AND task IN (SELECT value FROM json_each(?))
+ON CONFLICT (scope, key) DO NOTHING
 
 -- name: expire_keys
 -- A key with a window outlives its task by it.
@@ -93,5 +95,6 @@ UPDATE headrace_keys SET expires_at = :now + CAST(ttl * 1000000 AS INTEGER)
 WHERE scope = 'unique' AND ttl IS NOT NULL AND task IN (SELECT value FROM json_each(:ids))
 
 -- name: drop_keys
--- An idempotency key without a time of its own ends with its task.
-DELETE FROM headrace_keys WHERE scope = 'idem' AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))
+-- The others end with their task.
+DELETE FROM headrace_keys
+WHERE scope IN ('unique', 'idem') AND ttl IS NULL AND task IN (SELECT value FROM json_each(?))

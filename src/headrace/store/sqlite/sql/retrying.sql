@@ -11,16 +11,15 @@ WHERE mine.scope = 'ended:' || :task AND mine.task = :task AND other.task <> :ta
     AND (other.expires_at IS NULL OR other.expires_at > :now)
 LIMIT 1
 
--- name: drop_expired_rivals
--- Keys past their window that stand in the way.
-DELETE FROM headrace_keys
-WHERE scope = 'unique' AND expires_at <= :now
-    AND key IN (SELECT key FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task)
-
 -- name: retake_keys
 -- Its unique keys are its own again; a window that had begun ends with the new run.
-UPDATE headrace_keys SET scope = 'unique', expires_at = NULL
-WHERE task = :task AND (scope = 'ended:' || :task OR scope = 'unique')
+INSERT INTO headrace_keys (scope, key, task, ttl, expires_at)
+SELECT 'unique', key, task, ttl, NULL FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task
+ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl, expires_at = NULL
+
+-- name: drop_key_names
+-- They stand as keys now.
+DELETE FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task
 
 -- name: rerun
 -- The row moves back: a new run with a fresh budget, in the retry lane, its age counted from now.

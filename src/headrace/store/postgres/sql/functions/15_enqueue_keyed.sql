@@ -65,7 +65,12 @@ BEGIN
                     IF headrace.replace_task_v1(holder.task, item.task, instant) THEN
                         outcome := 'existing';
                     ELSE
-                        -- Its holder is being worked on already: what arrives now must run after it.
+                        -- Its holder is being worked on already: what arrives now must run after it. A manual retry
+                        -- of the holder will want the key again.
+                        INSERT INTO headrace.keys (scope, key, task, ttl, expires_at)
+                        SELECT 'ended:' || k.task, k.key, k.task, k.ttl, to_timestamp(0) FROM headrace.keys k
+                        WHERE k.scope = wanted.scope AND k.key = wanted.key AND k.scope = 'unique'
+                        ON CONFLICT (scope, key) DO NOTHING;
                         UPDATE headrace.keys k SET task = mine, ttl = wanted.ttl, expires_at = NULL
                         WHERE k.scope = wanted.scope AND k.key = wanted.key;
                     END IF;

@@ -14,10 +14,16 @@ BEGIN
     INTO keyed_ids, gated_ids, texts
     FROM headrace.history h WHERE h.id = ANY (ids);
     IF keyed_ids IS NOT NULL THEN
-        -- Free at once, or when its time to live is over (an idem key has its expiry from the enqueue). The row stays
-        -- until another task takes the key, so that a manual retry knows which keys to take again.
+        -- Free at once, or when its time to live is over (an idem key has its expiry from the enqueue). The name of a
+        -- unique key stays with the task under a scope of its own, as expired since ever, so that a manual retry knows
+        -- which keys to take again, whoever takes them meanwhile.
         PERFORM FROM headrace.keys k WHERE k.task = ANY (keyed_ids) ORDER BY k.scope, k.key FOR UPDATE;
-        UPDATE headrace.keys k SET expires_at = clock_timestamp() + make_interval(secs => coalesce(k.ttl, 0))
+        INSERT INTO headrace.keys (scope, key, task, ttl, expires_at)
+        SELECT 'ended:' || k.task, k.key, k.task, k.ttl, to_timestamp(0) FROM headrace.keys k
+        WHERE k.task = ANY (keyed_ids) AND k.scope = 'unique'
+        ON CONFLICT (scope, key) DO NOTHING;
+        DELETE FROM headrace.keys k WHERE k.task = ANY (keyed_ids) AND k.ttl IS NULL AND k.expires_at IS NULL;
+        UPDATE headrace.keys k SET expires_at = clock_timestamp() + make_interval(secs => k.ttl)
         WHERE k.task = ANY (keyed_ids) AND k.expires_at IS NULL;
     END IF;
     IF gated_ids IS NOT NULL THEN

@@ -1,5 +1,5 @@
 -- Opens a new run of ended tasks; returns those it changed. Two at once: the second finds the row gone from history.
--- A task whose unique key another task has taken stays where it is.
+-- A task whose unique key another task holds at this moment stays where it is.
 CREATE OR REPLACE FUNCTION headrace.reopen_v1(ids bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql
@@ -8,7 +8,10 @@ AS $function$
 DECLARE
     instant CONSTANT timestamptz := clock_timestamp();
     chosen bigint[];
-    taken bigint[];
+    taken bigint[] := '{}';
+    candidate record;
+    name record;
+    patience CONSTANT text := current_setting('lock_timeout');
     opened bigint[];
     counted record;
 BEGIN
@@ -17,11 +20,29 @@ BEGIN
         WHERE h.id = ANY (ids) AND h.state IN ('failed', 'cancelled', 'completed') ORDER BY h.id FOR UPDATE);
     PERFORM FROM headrace.job_counts c
     WHERE c.job IN (SELECT h.job FROM headrace.history h WHERE h.id = ANY (chosen)) ORDER BY c.job FOR UPDATE;
-    WITH mine AS (
-        UPDATE headrace.keys k SET expires_at = NULL
-        WHERE k.task = ANY (chosen) AND (k.scope = 'unique' OR k.ttl IS NULL) RETURNING k.task
-    )
-    SELECT array_agg(DISTINCT mine.task) INTO taken FROM mine;
+    -- A key that an open transaction holds is not free either; it is waited for as long as an enqueue would.
+    PERFORM set_config('lock_timeout', '2s', true);
+    FOR candidate IN
+        SELECT h.id, 'ended:' || h.id AS names FROM headrace.history h WHERE h.id = ANY (chosen) AND h.keyed
+        ORDER BY (SELECT min(k.key) FROM headrace.keys k WHERE k.scope = 'ended:' || h.id), h.id
+    LOOP
+        BEGIN
+            FOR name IN SELECT k.key, k.ttl FROM headrace.keys k WHERE k.scope = candidate.names ORDER BY k.key LOOP
+                INSERT INTO headrace.keys AS k (scope, key, task, ttl) VALUES ('unique', name.key, candidate.id, name.ttl)
+                ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl, expires_at = NULL
+                WHERE k.task = excluded.task OR k.expires_at <= clock_timestamp();
+                IF NOT FOUND THEN
+                    RAISE EXCEPTION 'key % is held', name.key USING ERRCODE = 'HR004';
+                END IF;
+            END LOOP;
+            DELETE FROM headrace.keys k WHERE k.scope = candidate.names;
+            taken := taken || candidate.id;
+        EXCEPTION
+            -- What this task had taken so far is undone.
+            WHEN SQLSTATE 'HR004' OR lock_not_available THEN NULL;
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', patience, true);
     FOR counted IN
         SELECT h.job, count(*) FILTER (WHERE h.state = 'completed') AS completed,
                count(*) FILTER (WHERE h.state = 'failed') AS failed, count(*) FILTER (WHERE h.state = 'cancelled') AS cancelled

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 ID_BLOCK = 100  # ids that one value of PostgreSQL's sequence stands for
+# Where PostgreSQL's ids begin: far above whatever an SQLite ledger counts to, so that one can move there with its ids.
+FIRST_POSTGRES_ID = 2**48
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

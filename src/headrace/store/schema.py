@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from headrace.core.states import AttemptState, JobState, TaskState
-from headrace.store.instants import ID_BLOCK, from_micros, to_micros
+from headrace.store.instants import FIRST_POSTGRES_ID, ID_BLOCK, from_micros, to_micros
 
 
 class Instant(TypeDecorator[datetime]):
@@ -350,5 +350,5 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     if sqlite:
         table("ids", Column("name", Text, primary_key=True), Column("next", BigInteger, nullable=False))
     else:
-        Sequence("ids", increment=ID_BLOCK, metadata=metadata, schema=name)
+        Sequence("ids", start=FIRST_POSTGRES_ID, increment=ID_BLOCK, metadata=metadata, schema=name)
     return metadata

@@ -188,7 +188,7 @@ def downgrade(name: str) -> None:
 
 
 def _ids(name: str) -> sa.Sequence:
-    return sa.Sequence("ids", increment=100, schema=name)
+    return sa.Sequence("ids", start=281_474_976_710_656, increment=100, schema=name)
 
 
 def _tasks(app: _App) -> None:

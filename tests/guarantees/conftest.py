@@ -19,6 +19,14 @@ def harness(store_url: str, tmp_path: Path) -> Iterator[Harness]:
     made.close()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
+def either_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+    """On both databases at full size; what is tried hardly depends on which, so the small size does with SQLite."""
+    made = Harness(request.getfixturevalue(f"{request.param}_url"), tmp_path)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def sqlite_harness(sqlite_url: str, tmp_path: Path) -> Iterator[Harness]:
     made = Harness(sqlite_url, tmp_path)

@@ -78,11 +78,12 @@ def test_a_process_killed_before_and_after_each_commit_loses_nothing(harness: Ha
         pytest.param("finish.after_commit", marks=pytest.mark.slow),
     ],
 )
-def test_everything_killed_at_once_at_a_named_point_loses_nothing(harness: Harness, point: str) -> None:
+def test_everything_killed_at_once_at_a_named_point_loses_nothing(either_harness: Harness, point: str) -> None:
     """The worker process freezes exactly there, then supervisor, worker and children get kill -9 in one go.
 
     Only another worker's rescue can bring the tasks back; the account proves that it did.
     """
+    harness = either_harness
     harness.touches(10)
     harness.stays(4, 0.3)
     tree = harness.worker(fault=f"{point}:stop", wait=False)
@@ -135,8 +136,9 @@ def test_kill_9_of_child_worker_supervisor_and_everything_under_load_loses_nothi
 
 @pytest.mark.slow
 @pytest.mark.requirement("A3")
-def test_three_times_everything_down_loses_nothing(harness: Harness) -> None:
+def test_three_times_everything_down_loses_nothing(either_harness: Harness) -> None:
     """All workers die together, three times in a row, with nobody left to rescue until the next start."""
+    harness = either_harness
     for round_ in range(3):
         tree = harness.worker()
         held = harness.hold(f"never-{round_}")

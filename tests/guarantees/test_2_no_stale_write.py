@@ -67,8 +67,9 @@ def test_a_group_that_slept_through_its_lease_cannot_overwrite_the_second_run(ha
 
 
 @pytest.mark.requirement("A67", "A68")
-def test_a_stopped_worker_process_loses_its_lease_though_its_supervisor_lives(harness: Harness) -> None:
+def test_a_stopped_worker_process_loses_its_lease_though_its_supervisor_lives(either_harness: Harness) -> None:
     """Nobody renews for a process that is stopped: its task runs elsewhere, and another replaces it."""
+    harness = either_harness
     tree = harness.worker()
     task = harness.hold("stopped")
     first = harness.running(task)
@@ -89,8 +90,9 @@ def test_a_stopped_worker_process_loses_its_lease_though_its_supervisor_lives(ha
     harness.account()
 
 
-def test_a_stopped_child_does_not_cost_its_worker_the_lease(harness: Harness) -> None:
+def test_a_stopped_child_does_not_cost_its_worker_the_lease(either_harness: Harness) -> None:
     """A child that sleeps longer than the lease and wakes up again finishes its task: nobody else was given it."""
+    harness = either_harness
     harness.worker(children=2)
     task = harness.hold("child", children=True)
     execution = harness.running(task)
@@ -105,8 +107,9 @@ def test_a_stopped_child_does_not_cost_its_worker_the_lease(harness: Harness) ->
     assert [attempt.late_state for attempt in harness.ledger.attempts(task)] == [None]
 
 
-def test_a_stopped_child_is_ended_at_its_hard_limit(harness: Harness) -> None:
+def test_a_stopped_child_is_ended_at_its_hard_limit(either_harness: Harness) -> None:
     """It will never answer: the limit ends it, the attempt is charged as timed out, and the next one completes."""
+    harness = either_harness
     harness.worker(children=1)
     [task] = harness.enqueue(harness.load.hold_child.using(timeout=harness.lease), [{"gate": "never"}])
     execution = harness.running(task)

@@ -54,8 +54,9 @@ def test_a_task_runs_again_within_one_lease_of_the_kill(harness: Harness, victim
 
 
 @pytest.mark.requirement("A3", "A68")
-def test_after_everything_went_down_a_task_runs_again_within_two_leases(harness: Harness) -> None:
+def test_after_everything_went_down_a_task_runs_again_within_two_leases(either_harness: Harness) -> None:
     """The new worker has never seen the dead one beat: it watches for one lease before it judges."""
+    harness = either_harness
     tree = harness.worker()
     task = harness.hold("never")
     harness.running(task)
@@ -68,8 +69,9 @@ def test_after_everything_went_down_a_task_runs_again_within_two_leases(harness:
     harness.account()
 
 
-def test_the_death_of_a_process_seen_by_its_supervisor_is_rescued_at_once(harness: Harness) -> None:
+def test_the_death_of_a_process_seen_by_its_supervisor_is_rescued_at_once(either_harness: Harness) -> None:
     """Nobody waits for a lease of a minute when the parent has seen its process die."""
+    harness = either_harness
     harness.lease = 60.0
     tree = harness.worker()
     task = harness.hold("never")
@@ -86,8 +88,9 @@ def test_the_death_of_a_process_seen_by_its_supervisor_is_rescued_at_once(harnes
 # -- rescuers ----------------------------------------------------------------------------------------------------------
 
 
-def test_two_rescuers_at_once_rescue_once(harness: Harness) -> None:
+def test_two_rescuers_at_once_rescue_once(either_harness: Harness) -> None:
     """Three live trees see the same death; the journal shows that each task went back exactly once."""
+    harness = either_harness
     victim = harness.worker(concurrency=sized(small=20, full=100), children=0)
     tasks = [harness.hold("never") for _ in range(sized(small=10, full=50))]
     for task in tasks:
@@ -243,11 +246,12 @@ def test_what_is_given_back_after_the_clock_was_set_back_is_ready_at_once(sqlite
 
 
 @pytest.mark.requirement("A22")
-def test_a_host_name_is_never_an_identity(harness: Harness) -> None:
+def test_a_host_name_is_never_an_identity(either_harness: Harness) -> None:
     """A pod comes back under its old name while its dead predecessor still holds a task: the task is rescued.
 
     A22: ids are `hostname:pid:timestamp`, one per incarnation, and the primary key of the workers' table.
     """
+    harness = either_harness
     harness.environment = as_host("pod-0")
     first = harness.worker()
     task = harness.hold("never")

@@ -5,6 +5,8 @@ process (on its loop, and in its children) while the poison does its harm, and m
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,11 +43,35 @@ RAISED = [
 EXITS = [("system_exit", "builtins.SystemExit"), ("keyboard_interrupt", "builtins.KeyboardInterrupt")]
 
 
-@pytest.fixture
-def tasks(harness: Harness) -> Iterator[Tasks]:
-    made = tasks_poison.declared.on(harness.url)
-    yield made
-    made.app.close()
+# Both stores and both places, each with each at the full size.
+SCENES = [
+    pytest.param((store, where), id=f"{store}-{where}", marks=[pytest.mark.postgres] if store == "postgres" else [])
+    for store, where in sized(
+        small=[("sqlite", "loop"), ("postgres", "child")],
+        full=[(store, where) for store in ("sqlite", "postgres") for where in ("loop", "child")],
+    )
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    harness: Harness
+    tasks: Tasks
+    where: str  # "loop": on the event loop of the worker process; "child": in a child of it
+
+    @property
+    def harm(self) -> Any:
+        return self.tasks.harm_loop if self.where == "loop" else self.tasks.harm_child
+
+
+@pytest.fixture(params=SCENES)
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
+    store, where = request.param
+    harness = Harness(request.getfixturevalue(f"{store}_url"), tmp_path)
+    tasks = tasks_poison.declared.on(harness.url)
+    yield Scene(harness, tasks, where)
+    tasks.app.close()
+    harness.close()
 
 
 def _neighbours(harness: Harness, tasks: Tasks, count: int = NEIGHBOURS) -> list[int]:
@@ -81,14 +107,14 @@ def _neighbours_complete_uncharged(harness: Harness, ids: list[int]) -> None:
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A70")
-@pytest.mark.parametrize("where", ["loop", "child"])
-def test_a_task_that_kills_its_process_stops_alone(harness: Harness, tasks: Tasks, where: str) -> None:
+def test_a_task_that_kills_its_process_stops_alone(scene: Scene) -> None:
     """os._exit, a segfault, SIGKILL and abort: two attempts allowed, two made and charged, failed as lost (A70: it does
     not loop for ever), while every neighbour in the same worker process completes with its only attempt.
     """
+    harness, tasks, where = scene.harness, scene.tasks, scene.where
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
-    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in DEADLY[where]])
+    poison = harness.enqueue(scene.harm, [{"harm": harm} for harm in DEADLY[where]])
     _stopped(harness, poison)
     rows = harness.ledger.tasks()
     assert {(rows[task].state, rows[task].reason, rows[task].attempt) for task in poison} == {("failed", "lost", 2)}
@@ -102,14 +128,14 @@ def test_a_task_that_kills_its_process_stops_alone(harness: Harness, tasks: Task
 
 @pytest.mark.chaos
 @pytest.mark.requirement("A66")
-@pytest.mark.parametrize("where", ["loop", "child"])
-def test_a_task_that_cannot_be_asked_to_stop_is_ended_alone(harness: Harness, tasks: Tasks, where: str) -> None:
+def test_a_task_that_cannot_be_asked_to_stop_is_ended_alone(scene: Scene) -> None:
     """Ignoring SIGTERM, holding the GIL in one C call and blocking the loop: ended at the hard limit by the supervisor,
     charged each time (A66), neighbours on the blocked loop released uncharged and completed.
     """
+    harness, tasks, where = scene.harness, scene.tasks, scene.where
     harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
-    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm in OVER_LIMIT[where]])
+    poison = harness.enqueue(scene.harm, [{"harm": harm} for harm in OVER_LIMIT[where]])
     _stopped(harness, poison)
     rows = harness.ledger.tasks()
     assert {(rows[task].state, rows[task].reason, rows[task].attempt) for task in poison} == {("failed", "timeout", 2)}
@@ -120,15 +146,15 @@ def test_a_task_that_cannot_be_asked_to_stop_is_ended_alone(harness: Harness, ta
 
 @pytest.mark.chaos
 @pytest.mark.requirement("D50")
-@pytest.mark.parametrize("where", ["loop", "child"])
-def test_a_task_that_returns_or_raises_the_impossible_fails_alone(harness: Harness, tasks: Tasks, where: str) -> None:
+def test_a_task_that_returns_or_raises_the_impossible_fails_alone(scene: Scene) -> None:
     """NaN, an object, 100 MB, errors that cannot be printed or stored, endless recursion: a failure with class and
     message (D50), not the end of a process. A NUL in a result is no harm: it comes back as it was.
     """
+    harness, tasks = scene.harness, scene.tasks
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
     processes = set(tree.workers())
-    harm = getattr(tasks, f"harm_{where}")
+    harm = scene.harm.using(timeout=60)
     names = [name for name, *_ in RAISED]
     ids = dict(zip(names, harness.enqueue(harm, [{"harm": name} for name in names]), strict=True))
     nul = harm.enqueue(harm="nul")
@@ -145,13 +171,13 @@ def test_a_task_that_returns_or_raises_the_impossible_fails_alone(harness: Harne
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("where", ["loop", "child"])
-def test_a_task_that_raises_exit_ends_itself_only(harness: Harness, tasks: Tasks, where: str) -> None:
+def test_a_task_that_raises_exit_ends_itself_only(scene: Scene) -> None:
     """SystemExit and KeyboardInterrupt are failures of the task that raised them."""
+    harness, tasks = scene.harness, scene.tasks
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
     processes = set(tree.workers())
-    poison = harness.enqueue(getattr(tasks, f"harm_{where}"), [{"harm": harm} for harm, _ in EXITS])
+    poison = harness.enqueue(scene.harm, [{"harm": harm} for harm, _ in EXITS])
     _stopped(harness, poison)
     failures = _failures(harness)
     assert [failures[task][0] for task in poison] == [error_class for _, error_class in EXITS]
@@ -167,12 +193,12 @@ def _failures(harness: Harness) -> dict[int, tuple[Any, Any]]:
 @pytest.mark.chaos
 @pytest.mark.timeout(180)
 @pytest.mark.requirement("A70")
-@pytest.mark.parametrize("where", ["loop", "child"])
-def test_a_task_that_takes_the_supervisor_with_it_stops_too(harness: Harness, tasks: Tasks, where: str) -> None:
+def test_a_task_that_takes_the_supervisor_with_it_stops_too(scene: Scene) -> None:
     """Nobody is left to say who did it: everything that was held is a suspect, and suspects run one at a time with
     their start written first. So the poison is charged from its second death on and fails (A70), and no neighbour,
     each with one attempt, is dead-lettered.
     """
+    harness, tasks, where = scene.harness, scene.tasks, scene.where
     quick = tasks.quick if where == "loop" else tasks.quick_child
     doom = tasks.doom_loop if where == "loop" else tasks.doom_child
     neighbours = harness.enqueue(quick, [{"n": n} for n in range(NEIGHBOURS // 2)])
@@ -190,7 +216,8 @@ def test_a_task_that_takes_the_supervisor_with_it_stops_too(harness: Harness, ta
         deaths += 1
     executions = [note.attempt for note in notes(harness.side, "harm")]
     assert harness.ledger.task(poison[0]).attempt == 3
-    assert executions in ([1, 1, 2, 3], [1, 2, 3]), "only the death that nobody could explain is free"
+    # A death of which nobody could say who did it is free, once: from then on its start is written first.
+    assert executions in ([1, 1, 2, 3], [1, 2, 2, 3], [1, 2, 3, 3], [1, 2, 3])
     harness.until_done(neighbours)
     rows = harness.ledger.tasks()
     assert [rows[task] for task in neighbours if rows[task].state != "completed"] == []

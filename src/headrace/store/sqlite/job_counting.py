@@ -63,12 +63,14 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
     return True
 
 
-def cancel_rest(transaction: Transaction, job: int, reason: str) -> None:
-    """Cancel what nobody holds and tell the rest to stop."""
+def cancel_rest(transaction: Transaction, job: int, reason: str) -> int:
+    """Cancel what nobody holds (how many that were) and tell the rest to stop."""
     rows = [LiveRow(*row) for row in transaction.rows("open_tasks_of_job", (job,))]
     if held := [row.id for row in rows if row.held]:
         parameters = {"ids": ids_json(held), "reason": reason, "now": transaction.now}
         transaction.run("mark_cancelling", parameters)
         transaction.cancels = True
     # The job is over by now, so counting these cannot end it again.
-    count(transaction, end(transaction, cancelled((row for row in rows if not row.held), reason)))
+    endings = cancelled((row for row in rows if not row.held), reason)
+    count(transaction, end(transaction, endings))
+    return len(endings)

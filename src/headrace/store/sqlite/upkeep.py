@@ -42,7 +42,7 @@ def expire(transaction: Transaction, limit: int) -> int:
     for job, state in transaction.rows("late_additions", (limit,)):
         # The job was over before the user's transaction committed.
         fold_additions(transaction, job)
-        cancel_rest(transaction, job, Reason.JOB_FAILED if state == JobState.FAILED else Reason.JOB_CANCELLED)
+        ended += cancel_rest(transaction, job, Reason.JOB_FAILED if state == JobState.FAILED else Reason.JOB_CANCELLED)
     return len(endings) + ended
 
 

@@ -27,6 +27,11 @@ BEGIN
     ELSIF counts.completed + counts.failed + counts.cancelled < counts.total THEN
         RETURN '{}';
     END IF;
+    PERFORM FROM headrace.jobs j WHERE j.id = the_job AND j.state IN ('pending', 'running');
+    IF NOT FOUND THEN
+        -- It was over before: what users' transactions added since is left for `expire`, which finds it by its note.
+        RETURN '{}';
+    END IF;
     added := headrace.fold_additions_v1(the_job);
     IF counts.completed + counts.failed + counts.cancelled < counts.total + added THEN
         RETURN '{}';

@@ -9,6 +9,7 @@ import pytest
 from tests.guarantees.harness import Harness
 from tests.guarantees.ledgers import empty, prepare
 from tests.support.postgres import PostgresServer
+from tests.support.sizes import sized
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def harness(store_url: str, tmp_path: Path) -> Iterator[Harness]:
     made.close()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
+@pytest.fixture(params=["sqlite", *sized(small=[], full=[pytest.param("postgres", marks=pytest.mark.postgres)])])
 def either_harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
     """On both databases at full size; what is tried hardly depends on which, so the small size does with SQLite."""
     made = Harness(request.getfixturevalue(f"{request.param}_url"), tmp_path)

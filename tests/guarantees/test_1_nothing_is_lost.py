@@ -73,9 +73,7 @@ def test_a_process_killed_before_and_after_each_commit_loses_nothing(harness: Ha
     "point",
     [
         "claim.after_commit",
-        pytest.param("start.after_commit", marks=pytest.mark.slow),
-        pytest.param("finish.before_commit", marks=pytest.mark.slow),
-        pytest.param("finish.after_commit", marks=pytest.mark.slow),
+        *sized(small=[], full=["start.after_commit", "finish.before_commit", "finish.after_commit"]),
     ],
 )
 def test_everything_killed_at_once_at_a_named_point_loses_nothing(either_harness: Harness, point: str) -> None:
@@ -187,7 +185,7 @@ def test_a_client_killed_at_its_commit_enqueues_all_or_nothing(harness: Harness)
 
 
 @pytest.mark.requirement("A3")
-@pytest.mark.parametrize("mode", [pytest.param("fast", marks=pytest.mark.slow), "immediate"])
+@pytest.mark.parametrize("mode", sized(small=["immediate"], full=["immediate", "fast"]))
 def test_a_restart_of_postgresql_under_load_loses_nothing(
     postgres_harness: Harness, private_postgres: PrivatePostgres, mode: StopMode
 ) -> None:

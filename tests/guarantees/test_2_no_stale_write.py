@@ -25,15 +25,15 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
 
 
 @pytest.mark.requirement("A69", "A67", "A68")
-@pytest.mark.parametrize("children", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["coroutine", "child"])
-def test_a_group_that_slept_through_its_lease_cannot_overwrite_the_second_run(harness: Harness, children: bool) -> None:
+@pytest.mark.parametrize("place", sized(small=["coroutine"], full=["coroutine", "child"]))
+def test_a_group_that_slept_through_its_lease_cannot_overwrite_the_second_run(harness: Harness, place: str) -> None:
     """SIGSTOP of supervisor, worker process and children for longer than the lease, then SIGCONT.
 
     A67: the sleeping worker is marked stopped. A68: what it held is pending again and runs elsewhere. A69: when it
     wakes up and reports its own result, it is refused: the result is the second run's, and the attempt shows the late.
     """
     sleeper = harness.worker(children=1)
-    task = harness.hold("sleep", children=children)
+    task = harness.hold("sleep", children=place == "child")
     first = harness.running(task)
     # Once its start is written, the attempt has a row of its own to carry the refusal.
     wait_until(lambda: harness.ledger.task(task).state == "running")

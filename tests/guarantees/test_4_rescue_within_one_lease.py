@@ -29,7 +29,7 @@ DAY = 24 * HOUR
 
 
 @pytest.mark.requirement("A67", "A68", "F17")
-@pytest.mark.parametrize("victim", ["supervisor", pytest.param("everything", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("victim", sized(small=["supervisor"], full=["supervisor", "everything"]))
 def test_a_task_runs_again_within_one_lease_of_the_kill(harness: Harness, victim: str) -> None:
     """While another worker lives, what the dead one held is running again after at most one lease.
 
@@ -131,9 +131,7 @@ def test_exactly_one_of_many_rescuers_takes_over(store_url: str) -> None:
     "point",
     [
         "rescue.after_take_over",
-        pytest.param("rescue.before_take_over", marks=pytest.mark.slow),
-        pytest.param("rescue.before_commit", marks=pytest.mark.slow),
-        pytest.param("rescue.after_commit", marks=pytest.mark.slow),
+        *sized(small=[], full=["rescue.before_take_over", "rescue.before_commit", "rescue.after_commit"]),
     ],
 )
 def test_a_rescuer_killed_in_the_middle_of_a_rescue_leaves_nothing_behind(harness: Harness, point: str) -> None:
@@ -155,9 +153,7 @@ def test_a_rescuer_killed_in_the_middle_of_a_rescue_leaves_nothing_behind(harnes
 # -- clocks and names --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "offset", [HOUR, pytest.param(-HOUR, marks=pytest.mark.slow)], ids=["an hour ahead", "an hour behind"]
-)
+@pytest.mark.parametrize("offset", sized(small=[HOUR], full=[HOUR, -HOUR]))
 def test_a_client_clock_wrong_by_an_hour_harms_nobody_on_postgresql(postgres_harness: Harness, offset: float) -> None:
     """Only the server's clock counts: the worker with the wrong clock neither rescues the living nor is taken for dead,
 
@@ -185,7 +181,7 @@ def test_a_client_clock_wrong_by_an_hour_harms_nobody_on_postgresql(postgres_har
     assert row[0] < HOUR / 2, "instants are the server's"
 
 
-@pytest.mark.parametrize("step", [pytest.param(DAY, marks=pytest.mark.slow), -DAY], ids=["a day ahead", "a day back"])
+@pytest.mark.parametrize("step", sized(small=[-DAY], full=[-DAY, DAY]))
 def test_a_step_of_the_wall_clock_suspends_rescue_and_loses_nothing_on_sqlite(
     sqlite_harness: Harness, step: float
 ) -> None:

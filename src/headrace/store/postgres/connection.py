@@ -34,8 +34,9 @@ class Connection(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[None]: ...
 
 
-# What a transaction may lose against another: nothing was written, and the next try usually passes.
-_CONTENTION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+# What a transaction may lose against another: nothing was written, and the next try usually passes. A lock that was not
+# to be had in time is a key that an open transaction holds (an enqueue says UniqueBusy; the end of a job insists).
+_CONTENTION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 _CONTENTION_TRIES = 8
 # The server is gone, starting, stopping, full, or cut the line.
 _OUTAGE = (
@@ -66,7 +67,11 @@ _log = logging.getLogger("headrace.store.sql")
 
 async def _echo_statements(connection: Any) -> None:
     """For `echo`: every statement goes to the log, without its parameters, which may hold secrets."""
-    connection.add_query_logger(lambda query: _log.info("%s (%.1f ms)", query.query, query.elapsed * 1000))
+
+    def log(query: Any) -> None:
+        _log.info("%s (%.1f ms)", query.query, query.elapsed * 1000)
+
+    connection.add_query_logger(log)
 
 
 class Database:

@@ -1,6 +1,7 @@
 -- Tasks with keys, one by one in the order of their keys, so that two such calls never wait for each other in a circle.
+-- `created` answers the caller; `inserted` is false as well where an earlier try of this call had written the row.
 CREATE OR REPLACE FUNCTION headrace.enqueue_keyed_v1(given json, ids bigint[], instant timestamptz, repeated boolean)
-RETURNS TABLE (ordinal integer, id bigint, created boolean)
+RETURNS TABLE (ordinal integer, id bigint, created boolean, inserted boolean)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
@@ -88,8 +89,10 @@ BEGIN
             DELETE FROM headrace.keys k WHERE k.task = mine;
             id := holder.task;
             created := false;
+            inserted := false;
         ELSE
             PERFORM headrace.insert_tasks_v1(json_build_array(item.task), ARRAY[mine], instant, repeated);
+            inserted := FOUND;
             id := mine;
             created := true;
         END IF;

@@ -16,7 +16,8 @@ DECLARE
     instant CONSTANT timestamptz := clock_timestamp();
     ids bigint[];
     jobs bigint[];
-    made integer[];
+    born bigint[] := '{}';
+    inserted boolean;
     done_before boolean := false;
     found_job record;
 BEGIN
@@ -32,18 +33,19 @@ BEGIN
             LIMIT json_array_length(given)
         );
     END IF;
-    IF repeated THEN
-        done_before := EXISTS (SELECT FROM headrace.tasks t WHERE t.id = ANY (ids))
-            OR EXISTS (SELECT FROM headrace.history h WHERE h.id = ANY (ids));
-    END IF;
     jobs := ARRAY(SELECT x::bigint FROM json_array_elements_text(envelope -> 'jobs') AS x ORDER BY 1);
-    IF cardinality(jobs) > 0 AND NOT done_before THEN
+    IF cardinality(jobs) > 0 THEN
         IF own THEN
             -- Whoever ends a job holds this row too, so the state read next is the one we add to.
             PERFORM FROM headrace.job_counts c WHERE c.job = ANY (jobs) ORDER BY c.job FOR UPDATE;
         END IF;
+        IF repeated THEN
+            done_before := EXISTS (SELECT FROM headrace.tasks t WHERE t.id = ANY (ids))
+                OR EXISTS (SELECT FROM headrace.history h WHERE h.id = ANY (ids));
+        END IF;
         FOR found_job IN
             SELECT wanted.id, j.state FROM unnest(jobs) AS wanted(id) LEFT JOIN headrace.jobs j ON j.id = wanted.id
+            WHERE NOT done_before
         LOOP
             IF found_job.state IS NULL THEN
                 RAISE EXCEPTION 'no job %', found_job.id USING ERRCODE = 'HR002', DETAIL = found_job.id::text;
@@ -54,29 +56,26 @@ BEGIN
         END LOOP;
     END IF;
     IF coalesce((envelope ->> 'keyed')::boolean, false) THEN
-        FOR ordinal, id, created IN SELECT * FROM headrace.enqueue_keyed_v1(given, ids, instant, repeated) LOOP
-            IF created THEN
-                made := made || ordinal;
+        FOR ordinal, id, created, inserted IN SELECT * FROM headrace.enqueue_keyed_v1(given, ids, instant, repeated) LOOP
+            IF inserted THEN
+                born := born || id;
             END IF;
             RETURN NEXT;
         END LOOP;
     ELSE
-        PERFORM headrace.insert_tasks_v1(given, ids, instant, repeated);
-        made := ARRAY(SELECT generate_subscripts(ids, 1));
-        RETURN QUERY SELECT o, ids[o], true FROM unnest(made) AS o;
+        born := ARRAY(SELECT headrace.insert_tasks_v1(given, ids, instant, repeated));
+        RETURN QUERY SELECT o, ids[o], true FROM generate_subscripts(ids, 1) AS o;
     END IF;
-    IF cardinality(jobs) > 0 AND NOT done_before THEN
+    IF cardinality(jobs) > 0 THEN
+        -- Only what this very call inserted: an earlier try, whose answer was lost, may have been committed meanwhile.
         IF own THEN
             UPDATE headrace.job_counts AS c SET total = c.total + new.n
-            FROM (SELECT (t.x ->> 'job')::bigint AS job, count(*) AS n
-                  FROM json_array_elements(given) WITH ORDINALITY AS t(x, o)
-                  WHERE t.o = ANY (made) AND t.x ->> 'job' IS NOT NULL GROUP BY 1) AS new
+            FROM (SELECT t.job, count(*) AS n FROM headrace.tasks t WHERE t.id = ANY (born) GROUP BY t.job) AS new
             WHERE c.job = new.job;
         ELSE
             INSERT INTO headrace.job_additions (id, job, n)
-            SELECT nextval('headrace.ids'), (t.x ->> 'job')::bigint, count(*)
-            FROM json_array_elements(given) WITH ORDINALITY AS t(x, o)
-            WHERE t.o = ANY (made) AND t.x ->> 'job' IS NOT NULL GROUP BY 2;
+            SELECT nextval('headrace.ids'), t.job, count(*)
+            FROM headrace.tasks t WHERE t.id = ANY (born) AND t.job IS NOT NULL GROUP BY t.job;
         END IF;
     END IF;
     PERFORM pg_notify('headrace', queue) FROM json_array_elements_text(envelope -> 'notify') AS queue;

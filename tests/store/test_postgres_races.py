@@ -1,0 +1,70 @@
+"""Transactions that meet on a PostgreSQL server, in the one order that could do harm."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from headrace.core.task import Key, NewJob, NewTask
+from headrace.store.postgres.enqueueing import document
+from tests.store.test_postgres_connection import broken_rules, opened
+
+_asyncpg: Any = asyncpg
+_WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@asynccontextmanager
+async def connection(url: str) -> AsyncIterator[Any]:
+    found = await _asyncpg.connect(url)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+async def somebody_waits(looker: Any) -> None:
+    async with asyncio.timeout(20):
+        while not await looker.fetchval(_WAITS):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_repeat_that_overtakes_its_first_try_is_counted_once(postgres_url: str) -> None:
+    """The line broke while the server was still at work: the repeat begins before the first try has committed. Counted
+    twice, the job would wait for ever for a task that does not exist."""
+    statement = "SELECT * FROM headrace.enqueue_v1($1)"
+    async with opened(postgres_url) as store, connection(postgres_url) as one, connection(postgres_url) as two:
+        job, _ = await store.create_job(NewJob(name="j", tasks=(NewTask(name="t"),)))
+        for number, keys in enumerate(((), (Key(scope="unique", key="k"),))):
+            tasks, ids = [NewTask(name="t", job=job, keys=keys)], [1_000_000 + number]
+            transaction = one.transaction()
+            await transaction.start()
+            await one.fetch(statement, document(tasks, ids=ids, own=True))
+            repeat = asyncio.create_task(two.fetch(statement, document(tasks, ids=ids, own=True, repeated=True)))
+            async with connection(postgres_url) as looker:
+                await somebody_waits(looker)
+            await transaction.commit()
+            assert [tuple(row) for row in await repeat] == [(1, ids[0], True)]
+        found = await store.get_job(job)
+        assert found is not None
+        assert found.total == 3
+        assert await broken_rules(store) == []
+
+
+async def test_a_job_ends_once_the_open_transaction_that_holds_its_hooks_key_does(postgres_url: str) -> None:
+    """The wait for the key is bounded; the finish insists instead of failing with the database's own error."""
+    key = Key(scope="unique", key="report")
+    async with opened(postgres_url) as store, connection(postgres_url) as user:
+        hook = NewTask(name="hook", keys=(key,))
+        job, _ = await store.create_job(NewJob(name="j", on_failure=hook))
+        transaction = user.transaction()
+        await transaction.start()
+        await user.fetch("SELECT * FROM headrace.enqueue_v1($1)", document([hook], own=False))
+        ending = asyncio.create_task(store.cancel_job(job))
+        await asyncio.sleep(2.5)  # longer than the patience with a key
+        assert not ending.done()
+        await transaction.rollback()
+        async with asyncio.timeout(20):
+            assert (await ending).state == "cancelled"
+        assert await broken_rules(store) == []

@@ -1,6 +1,6 @@
 """The stored form of the task that runs when a job ends."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,3 +22,11 @@ def new_task_from_json(text: str) -> NewTask:
     if fields.get("run_at") is not None:
         fields["run_at"] = datetime.fromisoformat(fields["run_at"])
     return NewTask(**fields)
+
+
+def hook_task(text: str) -> NewTask:
+    """What is enqueued in the transaction that ends the job. There is nobody to be refused: a key that is held must not
+    keep the job, and the batch its last task ended in, from ending."""
+    task = new_task_from_json(text)
+    keys = tuple(replace(key, on_conflict="return") if key.on_conflict == "reject" else key for key in task.keys)
+    return replace(task, job=None, keys=keys)

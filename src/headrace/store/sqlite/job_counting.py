@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from headrace.core.states import JobState, Reason
-from headrace.store.hooks import new_task_from_json
+from headrace.store.hooks import hook_task
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import LiveRow, Tally, cancelled, end, ids_json
 from headrace.store.sqlite.enqueueing import enqueue
@@ -59,7 +59,7 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
     if row is not None and transaction.run("take_hook", (job,)):
         hook = row[2] if state == JobState.COMPLETED else row[3]
         if hook is not None:
-            enqueue(transaction, [new_task_from_json(hook)])
+            enqueue(transaction, [hook_task(hook)])
     return True
 
 

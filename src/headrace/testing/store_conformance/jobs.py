@@ -361,3 +361,17 @@ async def a_parked_or_blocked_task_keeps_its_job_open(ledger: Ledger) -> None:
     assert (await ledger.job(job)).state is JobState.CANCELLED
     for record in (await ledger.store.get([])).values():
         assert record.state is TaskState.CANCELLED
+
+
+@cases.add()
+async def a_key_that_is_held_does_not_keep_a_job_from_ending(ledger: Ledger) -> None:
+    """The hook is enqueued in the transaction of the last finish: a refusal would undo every outcome beside it."""
+    key = Key(scope="unique", key="report", on_conflict="reject")
+    await ledger.enqueue(task(queue="elsewhere", keys=(key,)))
+    hook = task("hook.success", queue=HOOKS, keys=(key,), job=987_654_321)
+    job = await create(ledger, task(), hooks=False, on_success=hook)
+    await ledger.enqueue(task())
+    claims = await ledger.claim()
+    await ledger.finish("a", *[completed(claim) for claim in claims])
+    assert (await ledger.job(job)).state is JobState.COMPLETED
+    assert await hooks_of(ledger) == [], "its key is held: that task stands for it"

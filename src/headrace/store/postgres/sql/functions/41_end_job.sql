@@ -39,6 +39,10 @@ BEGIN
             -- The stored form is that of store.hooks; gates go into the row as core.limits writes them.
             'tasks', jsonb_build_array(hook || jsonb_build_object(
                 'job', NULL, 'keyed', jsonb_array_length(hook -> 'keys') > 0,
+                -- There is nobody to be refused: a key that is held must not keep the job from ending.
+                'keys', (SELECT coalesce(jsonb_agg(CASE WHEN k ->> 'on_conflict' = 'reject'
+                                                        THEN k || '{"on_conflict": "return"}' ELSE k END), '[]')
+                         FROM jsonb_array_elements(hook -> 'keys') AS k),
                 'order_key', (SELECT g -> 'key' FROM jsonb_array_elements(hook -> 'gates') AS g WHERE g ->> 'kind' = 'order'),
                 'gates', (SELECT jsonb_agg(jsonb_build_array(g -> 'kind', g -> 'key', g -> 'n', g -> 'per', g -> 'burst'))::text
                           FROM jsonb_array_elements(hook -> 'gates') AS g)

@@ -15,7 +15,7 @@ from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TaskClaimed, TaskFinished, TaskStarted
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
-from headrace.worker.execution import Pipeline
+from headrace.worker.execution import Pipeline, fault
 from headrace.worker.finishing import Finisher, Landed, refs_of
 from headrace.worker.holding import Held, Holding, Stage
 from headrace.worker.options import WorkerOptions
@@ -187,15 +187,13 @@ class Dispatcher:
             if not isinstance(prepared, Launch):
                 self._settle(held, prepared)
             elif held.suspect:
-                async with self.starter.suspect_lock:
-                    held.landed = asyncio.Event()
-                    await self._run(held, executor, prepared)
-                    # The next suspect may take everything down: this one's outcome must be in the ledger by then, or
-                    # it would be found started and be charged for it.
-                    if held.stage is Stage.SETTLING:
-                        await held.landed.wait()
+                await self._run_alone(held, executor, prepared)
             else:
                 await self._run(held, executor, prepared)
+        except Exception as error:
+            # Nothing of the task's own comes this way. Whatever it is, the claim must not stay with a worker that has
+            # forgotten it.
+            self._settle(held, fault(error))
         finally:
             self._running[held.pool] -= 1
             if self.buffer.count(held.pool):
@@ -203,11 +201,36 @@ class Dispatcher:
             else:
                 self.claimer.hungry()
 
+    async def _run_alone(self, held: Held, executor: Executor, launch: Launch) -> None:
+        """A process runs one suspect at a time. One whose turn does not come soon goes back: another worker may be
+        free, and here it would keep a place from tasks that need not wait.
+        """
+        patience = self._options.unstarted_after
+        try:
+            async with asyncio.timeout(0 if self.starter.suspect_for > patience else patience):
+                await self.starter.suspect_lock.acquire()
+        except TimeoutError:
+            self._settle(held, Released(delay=2 * patience))
+            return
+        try:
+            self.starter.suspect_since = time.monotonic()
+            held.landed = asyncio.Event()
+            if _is_ours(held):
+                await self._run(held, executor, launch)
+                # The next suspect may take everything down: this one's outcome must be in the ledger by then, or it
+                # would be found started and be charged for it.
+                if held.stage is Stage.SETTLING and held.ref in self.holding:
+                    await held.landed.wait()
+        finally:
+            self.starter.suspect_lock.release()
+
     async def _run(self, held: Held, executor: Executor, launch: Launch) -> None:
         if self.starter.needed_before(held):
             answer = await self.starter.before(held)
             if answer is not Started.STARTED:
                 self._start_answered(held, answer)
+                return
+            if not _is_ours(held):
                 return
         if self._bus:
             claim = held.claim
@@ -363,3 +386,8 @@ class Dispatcher:
     def exhausted(self) -> bool:
         """Nothing is held, nothing is on its way here, and the last claim found nothing."""
         return not self.holding and not self.claimer.under_way and self.claimer.found_nothing
+
+
+def _is_ours(held: Held) -> bool:
+    """Whether it may still enter user code: while it waited it may have been given back, cancelled or lost."""
+    return held.stage is Stage.RUNNING and not held.abandoned

@@ -31,6 +31,9 @@ class CallOptions:
     result_ttl: float | None
 
 
+_NO_OPTIONS = CallOptions(values={}, retry=None, limits=None, result_ttl=None)
+
+
 @lru_cache(maxsize=2048)
 def read_options(text: str) -> CallOptions:
     """Parsed once per text: most tasks of one name carry the same."""
@@ -47,6 +50,14 @@ def read_options(text: str) -> CallOptions:
     )
 
 
+def _options_or_none(claim: ClaimedTask) -> CallOptions:
+    """What cannot be read fails the task when it is prepared; it must still be possible to write that down."""
+    try:
+        return read_options(claim.options)
+    except Exception:
+        return _NO_OPTIONS
+
+
 class Pipeline:
     """What every attempt of one worker shares."""
 
@@ -56,14 +67,14 @@ class Pipeline:
 
     def prepare(self, claim: ClaimedTask) -> Launch | Outcome:
         """A launch, or the outcome of a claim that is not to run."""
-        options = read_options(claim.options)
         entry: Entry | None = None
         try:
+            options = read_options(claim.options)
             if claim.kind == "function":
                 entry = self._source.resolve(claim.name, options.values)
         except UnknownTask:
             return unknown(claim)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an import is user code, and may even try to leave
             return failure(error)
         if claim.expired:
             return Expired()
@@ -88,12 +99,12 @@ class Pipeline:
 
     def policy(self, claim: ClaimedTask) -> Retry:
         """The policy of a claim that is not run here (a dead worker's), as far as this process knows its task."""
-        options = read_options(claim.options)
-        if options.retry is not None:
-            return options.retry
         try:
+            options = read_options(claim.options)
+            if options.retry is not None:
+                return options.retry
             return policy_of(claim, self._source.resolve(claim.name, options.values))
-        except Exception:
+        except (Exception, SystemExit):
             return policy_of(claim)
 
     def settle(
@@ -110,14 +121,14 @@ class Pipeline:
             ran_for=ran_for,
             executor=executor,
             cancelling=held.cancelling,
-            result_ttl=read_options(claim.options).result_ttl,
+            result_ttl=_options_or_none(claim).result_ttl,
         )
         return settle(claim, outcome, policy or policy_of(claim), rng=self._rng, execution=execution)
 
 
 def policy_of(claim: ClaimedTask, entry: Entry | None = None) -> Retry:
     """The call's policy, else the definition's, else the default with the attempts that the row allows."""
-    stored = read_options(claim.options).retry
+    stored = _options_or_none(claim).retry
     if stored is not None:
         return stored
     return entry.retry if entry is not None else Retry(max_attempts=max(1, claim.max_attempts))
@@ -141,4 +152,12 @@ def failure(error: BaseException) -> Failed:
     return Failed(
         error=ErrorInfo(error_class=class_path(type(error)), message=str(error)),
         signature=ErrorSignature(mro=(class_path(type(error)),), verdict="permanent"),
+    )
+
+
+def fault(error: Exception) -> Failed:
+    """Something of ours broke around an attempt (no descriptors left, say): it counts, so that it ends at last."""
+    return Failed(
+        error=ErrorInfo(error_class=class_path(type(error)), message=f"its worker could not run it: {error}"),
+        signature=ErrorSignature(mro=(class_path(type(error)),), verdict="transient"),
     )

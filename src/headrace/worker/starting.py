@@ -43,6 +43,7 @@ class Starter(Service):
         self._answered = answered
         self._executor_of = executor_of
         self._one_suspect = asyncio.Lock()
+        self.suspect_since = 0.0  # when the lock was last taken
 
     async def run_once(self) -> None:
         late = time.monotonic() - self._late
@@ -64,6 +65,11 @@ class Starter(Service):
     def suspect_lock(self) -> asyncio.Lock:
         """A process runs one suspect at a time: when it dies, the guilty one is known."""
         return self._one_suspect
+
+    @property
+    def suspect_for(self) -> float:
+        """For how many seconds the suspect that runs now has been running."""
+        return time.monotonic() - self.suspect_since if self._one_suspect.locked() else 0.0
 
     def needed_before(self, held: Held) -> bool:
         return held.suspect or held.claim.kind != "function" or time.monotonic() - held.since > self._verify_after

@@ -1,0 +1,200 @@
+"""A claim never stays with a worker that forgot it, whatever happens on its way into user code."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from headrace.core.lanes import Lane
+from headrace.core.outcome import Released
+from headrace.core.retry import DEFAULT_RETRY
+from headrace.core.settlement import settle
+from headrace.core.states import TaskState
+from headrace.core.task import NewTask, Pool, Want
+from headrace.executors.base import Executor, Launch, Ran
+from headrace.worker.pools import build_executors
+from headrace.worker.worker import Worker, worker_record
+from tests.support.waiting import eventually
+from tests.worker.application import Definition
+from tests.worker.bench import Bench, opened
+
+
+async def test_a_suspect_cancelled_in_its_line_does_not_hold_up_the_others(bench: Bench) -> None:
+    gate = asyncio.Event()
+
+    async def hold() -> None:
+        await gate.wait()
+
+    async def quick() -> None:
+        pass
+
+    bench.app.add(hold)
+    bench.app.add(quick)
+    async with opened(bench):
+        first, second, third = await bench.enqueue("hold"), await bench.enqueue("quick"), await bench.enqueue("quick")
+        await make_suspects(bench)
+        async with bench.running(lease=60.0, unstarted_after=30.0):
+            await eventually(lambda: is_in(bench, first, TaskState.RUNNING))
+            await bench.store.cancel([second])
+            await eventually(lambda: is_in(bench, second, TaskState.CANCELLED))
+            gate.set()
+            await eventually(lambda: is_in(bench, third, TaskState.COMPLETED))
+        assert await bench.store.check() == []
+
+
+async def test_suspects_that_wait_for_a_long_one_keep_no_places(bench: Bench) -> None:
+    """All places are taken by suspects in their line, of which the first runs long: the others make room."""
+    gate = asyncio.Event()
+
+    async def hold() -> None:
+        await gate.wait()
+
+    async def quick() -> None:
+        pass
+
+    bench.app.add(hold)
+    bench.app.add(quick)
+    async with opened(bench):
+        suspects = [await bench.enqueue("hold") for _ in range(4)]
+        await make_suspects(bench)
+        async with bench.running(lease=60.0, concurrency=4, unstarted_after=0.3) as worker:
+            await eventually(lambda: is_in(bench, suspects[0], TaskState.RUNNING))
+            innocent = await bench.enqueue("quick")
+            await eventually(lambda: is_in(bench, innocent, TaskState.COMPLETED))
+            assert not gate.is_set()
+            gate.set()
+            for task in suspects:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            assert worker.dispatcher is not None
+        assert {(await bench.record(task)).attempt for task in suspects} == {1}
+
+
+async def test_what_was_given_back_while_its_start_was_written_does_not_run(bench: Bench) -> None:
+    ran: list[str] = []
+
+    async def note() -> None:
+        ran.append("here")
+
+    bench.app.add(note)
+    starting, go_on = asyncio.Event(), asyncio.Event()
+
+    class SlowStart:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(bench.store, name)
+
+        async def start(self, *args: Any, **kwargs: Any) -> Any:
+            answer = await bench.store.start(*args, **kwargs)
+            starting.set()
+            await go_on.wait()
+            return answer
+
+    async with opened(bench):
+        task = await bench.enqueue("note")
+        await make_suspects(bench)
+        store: Any = SlowStart()
+        worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        running = asyncio.create_task(worker.run())
+        await starting.wait()
+        worker.stop_now()
+        await asyncio.wait_for(running, 30)
+        go_on.set()
+        await asyncio.sleep(0)
+        await asyncio.wait([one for one in asyncio.all_tasks() if one.get_name() == "headrace.attempt"] or [running])
+        assert await bench.state(task) == TaskState.PENDING
+        assert ran == []
+
+
+@pytest.mark.parametrize("options", ['{"retry":{"base":"x"}}', '{"timeout":"x"}', "[1]"])
+async def test_options_that_cannot_be_read_fail_their_task_only(bench: Bench, options: str) -> None:
+    async def quick() -> None:
+        pass
+
+    bench.app.add(quick)
+    async with opened(bench):
+        bad = await bench.enqueue("quick", options=options, max_attempts=1)
+        expired = await bench.enqueue("quick", options=options, max_attempts=1, max_age=0.001)
+        good = await bench.enqueue("quick")
+        async with bench.running(lease=60.0):
+            for task in (bad, expired):
+                await eventually(lambda task=task: is_in(bench, task, TaskState.FAILED))
+            await eventually(lambda: is_in(bench, good, TaskState.COMPLETED))
+
+
+async def test_options_that_cannot_be_read_do_not_end_a_rescuer(bench: Bench) -> None:
+    async with opened(bench):
+        task = await bench.enqueue("nobody", options='{"retry":{"base":"x"}}')
+        await bench.store.register(worker_record("gone:1:1", bench.options()))
+        assert await bench.store.claim("gone:1:1", [_EVERYTHING])
+        async with bench.running():
+            await eventually(lambda: is_in(bench, task, TaskState.FAILED))
+
+
+async def test_an_import_that_wants_to_leave_fails_its_task_only(bench: Bench) -> None:
+    async def quick() -> None:
+        pass
+
+    class Leaving(dict[str, Definition]):
+        def __contains__(self, name: object) -> bool:
+            if name == "leaving":
+                raise SystemExit(3)
+            return super().__contains__(name)
+
+    bench.app.add(quick)
+    bench.app.definitions = Leaving(bench.app.definitions)
+    async with opened(bench):
+        (leaving,) = await bench.store.enqueue([NewTask(name="leaving")])
+        good = await bench.enqueue("quick")
+        async with bench.running(lease=60.0):
+            await eventually(lambda: is_in(bench, leaving.id, TaskState.FAILED))
+            await eventually(lambda: is_in(bench, good, TaskState.COMPLETED))
+
+
+async def test_an_executor_that_breaks_costs_an_attempt_not_the_task(bench: Bench) -> None:
+    async def quick() -> str:
+        return "at last"
+
+    bench.app.add(quick)
+    broken = 2
+
+    def breaking(worker: Worker, resources: Mapping[str, Any]) -> Mapping[Pool, Executor]:
+        found = build_executors(worker, resources)
+        run = found["coroutine"].run
+
+        async def sometimes(launch: Launch) -> Ran:
+            nonlocal broken
+            broken -= 1
+            if broken >= 0:
+                raise OSError(24, "Too many open files")
+            return await run(launch)
+
+        found["coroutine"].run = sometimes  # pyright: ignore[reportAttributeAccessIssue]
+        return found
+
+    async with opened(bench):
+        task = await bench.enqueue("quick")
+        worker = Worker(bench.app, store=bench.store, options=bench.options(lease=60.0), executors=breaking)
+        running = asyncio.create_task(worker.run())
+        await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert (await bench.record(task)).attempt == 3
+
+
+_EVERYTHING = Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=100)
+
+
+async def make_suspects(bench: Bench) -> None:
+    """What is pending now comes back from a worker that died before anyone could say whether it had started."""
+    await bench.store.register(worker_record("gone:1:1", bench.options()))
+    claims = await bench.store.claim("gone:1:1", [_EVERYTHING])
+    rng = random.Random(0)
+    await bench.store.finish(
+        "gone:1:1", [settle(claim, Released(suspect=True), DEFAULT_RETRY, rng=rng) for claim in claims]
+    )
+    await bench.store.deregister("gone:1:1")
+
+
+async def is_in(bench: Bench, task: int, state: TaskState) -> bool:
+    return await bench.state(task) == state

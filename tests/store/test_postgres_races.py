@@ -26,7 +26,7 @@ async def connection(url: str) -> AsyncIterator[Any]:
 
 async def somebody_waits(looker: Any) -> None:
     async with asyncio.timeout(20):
-        while not await looker.fetchval(_WAITS):
+        while not await looker.fetchval(_WAITS):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

@@ -77,7 +77,9 @@ class Finishing:
         async def write(connection: Connection) -> frozenset[Ref]:
             rows = await connection.fetch(self._queries["standing"], [s.task for s in late], [s.claim_no for s in late])
             standing = {Ref(row["task"], row["claim_no"]): row for row in rows}
-            repeated = {ref for s in late if (ref := Ref(s.task, s.claim_no)) in standing and _same(s, standing[ref])}
+            repeated = {
+                ref for s in late if (ref := Ref(s.task, s.claim_no)) in standing and _same(s, worker, standing[ref])
+            }
             strangers = [s for s in late if Ref(s.task, s.claim_no) not in repeated]
             if strangers:
                 await connection.execute(
@@ -138,15 +140,19 @@ def visible(text: str | None) -> str | None:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def _same(settlement: Settlement, row: Mapping[str, Any]) -> bool:
+def _same(settlement: Settlement, worker: str, row: Mapping[str, Any]) -> bool:
     """Whether the ledger already says what this report says: an earlier try of it was committed."""
-    if settlement.attempt is not None and row["attempt"] != settlement.attempt:
-        return False
-    if settlement.terminal:
-        # After a manual retry the history row is gone, and the attempt is the witness.
-        return row["done"] == settlement.state or (row["done"] is None and row["attempt"] is not None)
-    # A requeue may have become cancelled or expired; given back without a trace, it is still unclaimed.
-    return row["done"] is not None or row["returned"] or settlement.attempt is not None
+    if settlement.attempt is not None:
+        # The attempt is the witness, also after a manual retry: by then the history row is gone.
+        told = (row["attempt"], row["tried_by"], row["recorded_by"])
+        return told == (settlement.attempt, worker, settlement.recorded_by) and (
+            not settlement.terminal or row["done"] in (None, settlement.state)
+        )
+    if row["done"] is not None:
+        # A requeue may have become cancelled or expired.
+        return row["done_by"] == worker and (not settlement.terminal or row["done"] == settlement.state)
+    # Given back without a trace, it is still unclaimed.
+    return not settlement.terminal and row["returned"]
 
 
 def _columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
@@ -187,6 +193,6 @@ def _joined(one: FinishReport, two: FinishReport) -> FinishReport:
     return FinishReport(
         accepted=accepted,
         repeated=(one.repeated | two.repeated) - accepted,
-        refused=one.refused | two.refused,
+        refused=(one.refused | two.refused) - accepted,
         claimed=one.claimed + two.claimed,
     )

@@ -146,3 +146,56 @@ async def another_outcome_for_a_claim_that_ended_is_refused(ledger: Ledger) -> N
     assert ref(claim) not in report.accepted
     done = await ledger.get(task_id)
     assert (done.state, done.result) == (TaskState.COMPLETED, "1")
+
+
+@cases.add()
+async def the_report_of_a_stranger_does_not_put_its_name_on_the_attempt(ledger: Ledger) -> None:
+    """Its refusal made the row; the holder's own report says whose attempt it was."""
+    ended, given_back, swept = await ledger.enqueue(*[task(max_attempts=9) for _ in range(3)])
+    claims = {claim.id: claim for claim in await ledger.claim("a")}
+    await ledger.store.finish("b", [completed(claim) for claim in claims.values()])
+    await ledger.finish("a", completed(claims[ended]), failed(claims[given_back], delay=60))
+    await ledger.store.cancel([swept])
+    await ledger.let_pass(0.05)
+    await ledger.store.end_cancelling(grace=0.01)
+    for task_id in (ended, given_back, swept):
+        (attempt,) = await ledger.attempts(task_id)
+        assert (attempt.worker, attempt.late_state) == ("a", "succeeded")
+        assert attempt.claimed_at is not None
+
+
+@cases.add()
+async def the_same_words_from_another_mouth_are_no_repeat(ledger: Ledger) -> None:
+    """Who reports, and for whom, is a part of the report."""
+    claim = (await ledger.enqueue_one(), await ledger.claim_one("a"))[1]
+    await ledger.finish("a", completed(claim))
+    report = await ledger.store.finish("b", [completed(claim)])
+    assert (report.refused, report.repeated) == ({ref(claim)}, frozenset())
+    (attempt,) = await ledger.attempts(claim.id)
+    assert attempt.late_state == "succeeded"
+
+
+@cases.add()
+async def an_answer_after_the_sweeper_is_late(ledger: Ledger) -> None:
+    """It ended as cancelled without its worker; what was entered is charged, as the worker's own answer would be."""
+    task_id = await ledger.enqueue_one()
+    claim = await ledger.claim_one("a")
+    await ledger.store.start("a", [ref(claim)])
+    await ledger.store.cancel([task_id])
+    await ledger.let_pass(0.05)
+    assert await ledger.store.end_cancelling(grace=0.01) == 1
+    report = await ledger.store.finish("a", [stopped(claim)])
+    assert (report.refused, report.repeated) == ({ref(claim)}, frozenset())
+    (attempt,) = await ledger.attempts(task_id)
+    assert (attempt.state, attempt.charged, attempt.attempt) == (AttemptState.CANCELLED, True, 1)
+    assert (attempt.recorded_by, attempt.late_state) == ("sweeper", "cancelled")
+    assert (await ledger.get(task_id)).attempt == 1
+
+
+@cases.add()
+async def two_outcomes_of_one_claim_in_one_call_are_one_accepted(ledger: Ledger) -> None:
+    task_id = await ledger.enqueue_one()
+    claim = await ledger.claim_one()
+    report = await ledger.store.finish("a", [completed(claim, "1"), failed_for_good(claim)])
+    assert (report.accepted, report.refused) == ({ref(claim)}, frozenset())
+    assert await ledger.state(task_id) == "completed"

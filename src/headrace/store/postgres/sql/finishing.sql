@@ -6,8 +6,8 @@ SELECT * FROM headrace.finish_v1(
 
 -- name: standing
 -- What the ledger says about claims whose report the fence did not let through.
-SELECT s.task, s.claim_no, h.state AS done, a.state AS attempt,
-       t.id IS NOT NULL AND t.worker IS NULL AS returned
+SELECT s.task, s.claim_no, h.state AS done, h.worker AS done_by, a.state AS attempt, a.worker AS tried_by,
+       a.recorded_by, t.id IS NOT NULL AND t.worker IS NULL AS returned
 FROM unnest($1::bigint[], $2::integer[]) AS s(task, claim_no)
 LEFT JOIN headrace.history h ON h.id = s.task AND h.claim_no = s.claim_no
 LEFT JOIN headrace.attempts a ON a.task = s.task AND a.claim_no = s.claim_no

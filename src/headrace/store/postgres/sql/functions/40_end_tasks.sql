@@ -26,18 +26,23 @@ BEGIN
         SELECT
             m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, new_state,
             CASE WHEN m.worker IS NULL THEN new_reason ELSE coalesce(m.reason, new_reason) END,
-            m.claim_no + (m.worker IS NOT NULL)::integer, m.attempt, m.losses, m.run_no, m.max_attempts,
+            m.claim_no + (m.worker IS NOT NULL)::integer,
+            m.attempt + (m.worker IS NOT NULL AND m.started_at IS NOT NULL)::integer, m.losses, m.run_no, m.max_attempts,
             m.worker, m.job, m.critical, m.dead_letter, m.arguments, m.codec, m.version, m.options, m.gates,
             m.order_key, m.keyed, m.max_age, m.created_at, m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at,
             m.started_at, m.cancelling_at, m.progress, clock.at, new_error_class, new_error_message
         FROM moved m, clock
     ), tried AS (
+        -- What was entered is charged, as it would be had its worker answered.
         INSERT INTO headrace.attempts AS a
-            (task, claim_no, run_no, state, worker, claimed_at, started_at, finished_at, recorded_by)
-        SELECT m.id, m.claim_no, m.run_no, 'cancelled', m.worker, m.claimed_at, m.started_at, clock.at, 'sweeper'
+            (task, claim_no, run_no, attempt, state, charged, worker, claimed_at, started_at, finished_at, recorded_by)
+        SELECT m.id, m.claim_no, m.run_no, CASE WHEN m.started_at IS NOT NULL THEN m.attempt + 1 END, 'cancelled',
+               m.started_at IS NOT NULL, m.worker, m.claimed_at, m.started_at, clock.at, 'sweeper'
         FROM moved m, clock WHERE m.worker IS NOT NULL
         ON CONFLICT (task, claim_no) DO UPDATE
-        SET state = excluded.state, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
+        SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged, worker = excluded.worker,
+            claimed_at = excluded.claimed_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
+            recorded_by = excluded.recorded_by
     )
     SELECT array_agg(m.id) INTO moved_ids FROM moved m;
     RETURN coalesce(moved_ids, '{}');

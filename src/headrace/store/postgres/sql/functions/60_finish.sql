@@ -72,7 +72,9 @@ BEGIN
             FROM before b
             WHERE b.attempt_state IS NOT NULL OR b.started_at IS NOT NULL
             ON CONFLICT (task, claim_no) DO UPDATE
+            -- The refused report of a stranger may have made the row before.
             SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+                worker = excluded.worker, claimed_at = excluded.claimed_at,
                 executor = coalesce(excluded.executor, a.executor), started_at = excluded.started_at,
                 finished_at = excluded.finished_at, error_class = excluded.error_class,
                 error_message = excluded.error_message, traceback = excluded.traceback,
@@ -133,6 +135,7 @@ BEGIN
         FROM moved m WHERE m.attempt_state IS NOT NULL OR m.written_start IS NOT NULL
         ON CONFLICT (task, claim_no) DO UPDATE
         SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+            worker = excluded.worker, claimed_at = excluded.claimed_at,
             executor = coalesce(excluded.executor, a.executor), started_at = excluded.started_at,
             finished_at = excluded.finished_at, error_class = excluded.error_class,
             error_message = excluded.error_message, traceback = excluded.traceback,

@@ -54,3 +54,4 @@ class SQLiteStore(
 
     async def close(self) -> None:
         await self.database.close()
+        self.close_wakeups()

@@ -177,6 +177,11 @@ class Waking(Part):
         self.database.committed = self._wake
         self.database.watch = self._watch
 
+    def close_wakeups(self) -> None:
+        """Once the writing thread is gone; a later wake-up opens anew."""
+        if self._sender is not None:
+            self._sender.close()
+
     def _wake(self, names: set[str]) -> None:
         if self._sender is not None:
             self._sender.send(names)

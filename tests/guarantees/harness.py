@@ -5,6 +5,7 @@
 twice, and the ledger's own checker finds nothing. `close` ends every process and fails when one is left.
 """
 
+import ctypes
 import os
 import signal
 import struct
@@ -29,6 +30,15 @@ LEASE = 1.5
 # Everything below is a ceiling, met only when something is broken.
 START_CEILING = 60.0
 DONE_CEILING = 90.0
+
+
+_PRCTL = ctypes.CDLL(None, use_errno=True).prctl
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_the_test() -> None:
+    """A test run that is killed leaves no worker behind: the kernel ends the supervisor, and that ends the rest."""
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Execution(NamedTuple):
@@ -75,7 +85,9 @@ class Tree:
         def ready() -> bool:
             assert self.process.poll() is None, f"the worker ended ({self.process.returncode}):\n{self.output()}"
             # The row comes first; a worker says that it takes work once it has opened the store.
-            return len(self.workers()) >= processes and self.log.read_text(errors="replace").count(" takes ") >= processes
+            return (
+                len(self.workers()) >= processes and self.log.read_text(errors="replace").count(" takes ") >= processes
+            )
 
         wait_until(ready, START_CEILING, message=f"{processes} workers take work")
         return self
@@ -184,7 +196,7 @@ class Harness:
         with log.open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=ROOT, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=_die_with_the_test,
             )  # fmt: skip
         tree = Tree(process, mark, log, self.ledger, once)
         self.trees.append(tree)

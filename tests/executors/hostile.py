@@ -3,8 +3,12 @@
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from headrace.executors.context import current
 from headrace.testing.executor_conformance.tasks import FunctionEntry, ModuleSource
 
 
@@ -32,3 +36,25 @@ async def _broken() -> AsyncGenerator[Mapping[str, Any]]:
 
 dying = DyingSource()
 broken = BrokenLifespan()
+
+
+class TwoPartError(Exception):
+    """Pickles, and cannot be unpickled: the usual mistake in exceptions with arguments of their own."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def task_talk_oddly() -> str:
+    current.log("failed", error=TwoPartError(3, "words"), where=Path("somewhere"))
+    current.progress(Decimal("0.5"), total=Fraction(1))
+    return "said"
+
+
+class OddSource(ModuleSource):
+    def resolve(self, name: str, options: Mapping[str, Any]) -> FunctionEntry:
+        return FunctionEntry(name, task_talk_oddly) if name == "talk_oddly" else super().resolve(name, options)
+
+
+odd = OddSource()

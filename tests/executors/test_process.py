@@ -116,6 +116,31 @@ async def test_an_interruption_never_tears_a_message(tmp_path: Path) -> None:
             stand.channel.lines.clear()
 
 
+async def test_what_only_the_child_can_unpickle_is_said_all_the_same(tmp_path: Path) -> None:
+    """Fields and numbers of odd types reach the channel as plain ones, and the outcome behind them is heard."""
+    async with processes(tmp_path, target="tests.executors.hostile:odd", children=1) as stand:
+        launch = stand.launch("talk_oddly")
+        ran = await asyncio.wait_for(stand.executor.run(launch), 10)
+        assert value_of(ran) == "said"
+        (line,) = stand.channel.lines[launch.ref]
+        assert line.fields == {"error": "words", "where": "somewhere"}
+        assert (stand.channel.values[launch.ref].value, stand.channel.values[launch.ref].total) == (0.5, 1.0)
+
+
+async def test_a_channel_that_raises_loses_no_report(tmp_path: Path) -> None:
+    heard: list[Any] = []
+    async with processes(tmp_path, children=1) as stand:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, what: heard.append(what["exception"]))
+
+        def broken(*_: object) -> None:
+            raise ValueError("it cannot be kept")
+
+        stand.channel.log = broken  # pyright: ignore[reportAttributeAccessIssue]
+        ran = await asyncio.wait_for(stand.executor.run(stand.launch("say")), 10)
+        assert isinstance(ran.outcome, Completed)
+        assert {str(error) for error in heard} == {"it cannot be kept"}
+
+
 async def test_free_says_how_deep_batches_may_be(tmp_path: Path) -> None:
     async with processes(tmp_path) as stand:
         assert stand.executor.free() == 2

@@ -7,6 +7,7 @@ the pipe can never start here, even while this process holds the GIL in a C call
 
 import asyncio
 import importlib
+import json
 import os
 import resource
 import select
@@ -19,7 +20,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -261,7 +262,9 @@ class Child:
     # --- the channel of `current` -------------------------------------------------------------------------------------
 
     def log(self, ref: Ref, line: LogLine, /) -> None:
-        self._send(("log", ref, line))
+        # Fields may be anything, also what only this process could unpickle; the ledger keeps them as JSON all the same.
+        plain = json.loads(json.dumps(dict(line.fields), default=str)) if line.fields else {}
+        self._send(("log", ref, replace(line, fields=plain)))
 
     def progress(self, ref: Ref, progress: Progress, /) -> None:
         self._send(("progress", ref, progress))

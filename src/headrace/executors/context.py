@@ -136,9 +136,12 @@ class Context:
 
     def progress(self, value: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far it is; only the last value is kept."""
-        self._channel.progress(
-            Ref(self._claim.id, self._claim.claim_no), Progress(value=value, total=total, message=message)
+        said = Progress(
+            value=_plain(value),
+            total=None if total is None else _plain(total),
+            message=None if message is None else str(message),
         )
+        self._channel.progress(Ref(self._claim.id, self._claim.claim_no), said)
 
     def heartbeat(self) -> None:
         """Say that it is alive, where nothing else does."""
@@ -146,6 +149,11 @@ class Context:
 
     def __repr__(self) -> str:
         return f"<Context {self.name} task={self.task_id} attempt={self.attempt}/{self.max_attempts}>"
+
+
+def _plain(number: float) -> float:
+    """A Decimal or another library's number as one that every process and database knows; what is none raises here."""
+    return number if type(number) in (int, float) else float(number)
 
 
 running: ContextVar[Context | None] = ContextVar("headrace_running", default=None)

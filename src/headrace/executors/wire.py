@@ -38,11 +38,21 @@ class Decoder:
             end = start + _LENGTH.size + length
             if len(buffer) < end:
                 break
-            messages.append(pickle.loads(memoryview(buffer)[start + _LENGTH.size : end]))
+            messages.append(_decoded(memoryview(buffer)[start + _LENGTH.size : end]))
             start = end
         if start:
             del buffer[:start]
         return messages
+
+
+def _decoded(body: memoryview) -> Any:
+    """One message that cannot be read must not take those around it along: it becomes one that nobody understands."""
+    try:
+        return pickle.loads(body)
+    except Exception as error:
+        return ("unreadable", repr(error))
+    finally:
+        body.release()  # the buffer is cut afterwards
 
 
 class LoopWire:
@@ -114,9 +124,17 @@ class LoopWire:
             return True
         except OSError:
             return False
-        for message in self._decoder.feed(data):
-            self._on_message(message)
+        self._take(data)
         return bool(data)
+
+    def _take(self, data: bytes) -> None:
+        for message in self._decoder.feed(data):
+            try:
+                self._on_message(message)
+            except Exception as error:
+                # The report of an attempt may come next: it must be heard.
+                what = {"message": "a message from a child could not be taken in", "exception": error}
+                self._loop.call_exception_handler(what)
 
     def drain(self) -> None:
         self._open = self._open and self._socket.fileno() >= 0
@@ -127,8 +145,7 @@ class LoopWire:
                 return
             if not data:
                 return
-            for message in self._decoder.feed(data):
-                self._on_message(message)
+            self._take(data)
 
     def close(self) -> None:
         if self._open:

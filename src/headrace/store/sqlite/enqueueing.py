@@ -176,10 +176,23 @@ def _replacement(task: NewTask, holder: _Holder, now: int) -> tuple[Any, ...]:
     eligible = _eligible_at(task, now, _latest(task, holder))
     order_at = eligible if holder.job is None else holder.order_at
     ready_at = now if eligible <= now else None
+    gates, order_key = _stored_gates(task)
     return (
-        *(task.arguments, task.codec, task.version, task.options, task.priority),
+        *(task.arguments, task.codec, task.version, task.options, task.queue, task.pool, task.priority),
+        *(task.max_attempts, gates, order_key, task.max_age, now, _expires_at(task, now)),
         *(eligible, order_at, ready_at, task.dead_letter, holder.task),
     )
+
+
+def _stored_gates(task: NewTask) -> tuple[str | None, str | None]:
+    """The gates of a row and, where an index can see it, its order key."""
+    if not task.gates:
+        return None, None
+    return gates_to_json(task.gates), next((gate.key for gate in task.gates if gate.kind == "order"), None)
+
+
+def _expires_at(task: NewTask, now: int) -> int | None:
+    return None if task.max_age is None else now + seconds_to_micros(task.max_age)
 
 
 def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
@@ -187,16 +200,23 @@ def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_
     eligible = _eligible_at(task, now, no_later_than)
     order_at = eligible if task.job is None else jobs[task.job]
     ready_at = now if eligible <= now and not task.approval else None
-    expires_at = None if task.max_age is None else now + seconds_to_micros(task.max_age)
-    gates, order_key = None, None
-    if task.gates:
-        gates = gates_to_json(task.gates)
-        order_key = next((gate.key for gate in task.gates if gate.kind == "order"), None)
+    gates, order_key = _stored_gates(task)
     return [
         *(id, task.name, task.kind, task.queue, task.pool, task.priority),
         TaskState.PENDING_APPROVAL.value if task.approval else _PENDING,
         *(task.max_attempts, task.job, task.critical, task.arguments, task.codec, task.version, task.options),
-        *(gates, order_key, bool(task.keys), task.max_age, now, now, eligible, order_at, expires_at, ready_at),
+        *(
+            gates,
+            order_key,
+            bool(task.keys),
+            task.max_age,
+            now,
+            now,
+            eligible,
+            order_at,
+            _expires_at(task, now),
+            ready_at,
+        ),
         task.dead_letter,
     ]
 

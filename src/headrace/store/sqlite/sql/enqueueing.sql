@@ -53,7 +53,8 @@ ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl,
 -- name: replace_task
 -- The holder of the key has not been claimed: it takes the newer call's arguments and time.
 UPDATE headrace_tasks
-SET arguments = ?, codec = ?, version = ?, options = ?, priority = ?, eligible_at = ?, order_at = ?, ready_at = ?,
+SET arguments = ?, codec = ?, version = ?, options = ?, queue = ?, pool = ?, priority = ?, max_attempts = ?,
+    gates = ?, order_key = ?, max_age = ?, enqueued_at = ?, expires_at = ?, eligible_at = ?, order_at = ?, ready_at = ?,
     dead_letter = ?, waiting_on = NULL, keyed = 1
 WHERE id = ? AND state = 'pending'
 

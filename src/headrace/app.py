@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -32,7 +31,7 @@ from headrace.executors.base import Entry
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
-from headrace.store.connect import sqlite_path
+from headrace.store.connect import masked_url, sqlite_path
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -292,12 +291,8 @@ def _full_url(url: str) -> str:
         return url
     if scheme != "sqlite":
         raise SettingsError(
-            f"database URL {_without_password(url)!r} is not understood; "
+            f"database URL {masked_url(url)!r} is not understood; "
             "write sqlite:///headrace.db, or postgresql://user@host/database"
         )
     path = sqlite_path(url)
     return url if path == ":memory:" else f"sqlite:///{quote(str(Path(path).absolute()))}"
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)

@@ -10,6 +10,7 @@ import pytest
 from headrace import App
 from headrace.cli.failures import FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE, explained
 from headrace.cli.root import application
+from headrace.cli.target import shown_url
 
 TASKS = """
 from headrace import App, Retry
@@ -25,6 +26,11 @@ async def double(n: int) -> int:
 @app.task(retry=Retry(max_attempts=1))
 async def broken() -> None:
     raise ValueError("it is broken")
+
+
+@app.task(retry=Retry(max_attempts=1))
+async def refuse(text: str) -> None:
+    raise ValueError(text)
 """
 
 
@@ -59,6 +65,7 @@ def shell(
     monkeypatch.setenv("HEADRACE_DATABASE_URL", sqlite_url)
     shell = Shell(capsys, sqlite_url)
     shell.module = name  # type: ignore[attr-defined]
+    App(sqlite_url).upgrade()
     return shell
 
 
@@ -91,24 +98,26 @@ def test_a_paused_queue_says_so(shell: Shell):
     _, out, _ = shell("queues", "list", "--json")
     assert [(queue["name"], queue["paused"]) for queue in json.loads(out)] == [("mail", True)]
     assert shell("queues", "resume", "mail")[0] == OK
+    assert json.loads(shell("queues", "pause", "mail", "--json")[1]) == {"queue": "mail", "paused": True}
+    assert json.loads(shell("queues", "resume", "mail", "--json")[1]) == {"queue": "mail", "paused": False}
 
 
 def test_the_schema_goes_up_and_down_and_is_checked(shell: Shell):
+    code, out, _ = shell("db", "downgrade", "base", "--yes", "--json")
+    assert (code, json.loads(out)["after"]) == (OK, None)
     code, out, _ = shell("db", "upgrade", "--json")
     made = json.loads(out)
     assert (code, made["before"]) == (OK, None)
     assert made["after"]
     assert shell("db", "upgrade")[1] == f"the schema is at {made['after']}; nothing to do\n"
     assert shell("db", "check")[:2] == (OK, "the ledger is sound: every invariant holds\n")
-    code, out, _ = shell("db", "downgrade", "base", "--yes", "--json")
-    assert (code, json.loads(out)["after"]) == (OK, None)
+    code, out, _ = shell("db", "prune", "--days", "0", "--json")
+    assert (code, json.loads(out)["tasks"]) == (OK, 0)
 
 
 def test_the_check_finds_a_broken_ledger(shell: Shell, sqlite_url: str):
     import sqlite3
 
-    app = App(sqlite_url)
-    app.upgrade()
     with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
         connection.execute(
             "INSERT INTO headrace_keys (scope, key, task) VALUES ('unique', 'nobody', 12345)",
@@ -124,7 +133,10 @@ def test_the_check_finds_a_broken_ledger(shell: Shell, sqlite_url: str):
     [
         (["tasks", "show", "999"], NOT_FOUND, "no task 999"),
         (["tasks", "list", "--database", "mysql://x/y"], FAILED, "not understood"),
-        (["tasks", "list", "--database", "sqlite:///no/such/folder/x.db"], UNAVAILABLE, "folder"),
+        (["tasks", "list", "--database", "sqlite:///no/such/folder/x.db"], UNAVAILABLE, "db upgrade"),
+        (["db", "check", "--database", "sqlite:///absent.db"], UNAVAILABLE, "absent.db"),
+        (["db", "upgrade", "no_such_revision"], UNAVAILABLE, "no_such_revision"),
+        (["queues", "pause", ""], USAGE, "queue must be a name"),
         (["enqueue", "tasks", "x"], USAGE, "module:attribute"),
         (["enqueue", "no_such_module_here:app", "x"], USAGE, "no module"),
         (["enqueue", "json:dumps", "x"], USAGE, "not a headrace App"),
@@ -137,6 +149,57 @@ def test_each_mistake_is_one_clear_line(shell: Shell, words: list[str], code: in
     assert out == ""
     assert said in err.replace("\n", " ")
     assert "Traceback" not in err
+    assert not list(Path.cwd().glob("absent.db*")), "looking at a store must not make one"
+
+
+def test_what_the_users_module_raises_is_shown_without_our_own_lines(shell: Shell, tmp_path: Path):
+    (tmp_path / "broken_module.py").write_text("import json\n\nraise LookupError('no [such] thing')\n")
+    code, out, err = shell("worker", "broken_module:app")
+    assert (code, out) == (USAGE, "")
+    assert err.splitlines()[0] == "headrace: importing 'broken_module' failed:"
+    assert err.splitlines()[-1] == "LookupError: no [such] thing"
+    assert "line 3" in err
+    assert "importlib" not in err
+
+
+def test_text_of_tasks_is_printed_as_it_is(shell: Shell, tmp_path: Path):
+    """Brackets are markup to the library that prints, and a closing tag without its opening would be an error."""
+    module = target(shell).partition(":")[0]
+    text = "[/no] [bold]such[/bold] [red] " + "word " * 40 + "end\x1b[2J"
+    shell("enqueue", target(shell), f"{module}.refuse", f"text={text}")
+    worker = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "worker", target(shell), "--burst", "--children", "0"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert worker.returncode == OK, worker.stderr
+    assert "alembic" not in worker.stderr
+    code, out, err = shell("tasks", "list")
+    assert (code, err) == (OK, "")
+    assert "[/no] [bold]such[/bold] [red] word" in out
+    assert len(out.splitlines()) == 2, "a task is one line where nobody has a screen"
+    code, out, _ = shell("tasks", "show", "1")
+    assert code == OK
+    assert "[/no] [bold]such[/bold] [red] word" in out
+    assert "word end [2J" in out
+    assert "\x1b" not in out
+
+
+def test_waiting_too_long_is_one_line(shell: Shell):
+    module = target(shell).partition(":")[0]
+    code, out, err = shell("enqueue", target(shell), f"{module}.double", "n=1", "--wait", "--timeout", "0.1")
+    assert (code, out) == (FAILED, "")
+    assert err == "headrace: task 1 has not ended within 0.1 s; it goes on; headrace tasks show 1\n"
+
+
+def test_a_list_of_no_queues_is_refused(shell: Shell):
+    code, _, err = shell("worker", target(shell), "--queues", ",", "--burst")
+    assert code == USAGE
+    assert "names no queue" in err
+
+
+def test_a_password_is_never_shown():
+    shown = shown_url("postgresql://me:p@ss@host/shop?password=secret&sslmode=disable")
+    assert shown == "postgresql://me:***@host/shop?password=***&sslmode=disable"
 
 
 def test_wrong_arguments_are_refused_before_anything_is_written(shell: Shell):

@@ -1,5 +1,7 @@
 """`headrace db`: the schema, the invariants, the retention."""
 
+import dataclasses
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -7,7 +9,7 @@ import typer
 from headrace.cli.failures import FAILED
 from headrace.cli.output import console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
-from headrace.store.base import Store
+from headrace.store.base import Pruned, Store
 
 commands = typer.Typer(no_args_is_help=True, help="Make and check the ledger's schema; remove old history.")
 
@@ -70,17 +72,17 @@ def prune(
 ) -> None:
     """Remove old history, expired results and keys, in small transactions."""
 
-    async def remove(store: Store) -> int:
-        removed = 0
-        while (pruned := await store.prune(keep=days * 86_400)).tasks:
-            removed += pruned.tasks
+    async def remove(store: Store) -> Counter[str]:
+        removed: Counter[str] = Counter({field.name: 0 for field in dataclasses.fields(Pruned)})
+        while any((found := dataclasses.asdict(await store.prune(keep=days * 86_400))).values()):
+            removed.update(found)
         return removed
 
     removed = with_store(database, name, remove)
     if json:
-        print_json({"tasks": removed})
+        print_json(removed)
     else:
-        console.print(f"{removed} tasks removed")
+        console.print("removed: " + ", ".join(f"{count} {what}" for what, count in removed.items()))
 
 
 def _changed(before: str | None, after: str | None, *, json: bool) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json
+from headrace.core.errors import HeadraceError
 from headrace.core.states import TaskState
 
 _TARGET = "headrace.cli.demo_tasks:app"
@@ -28,7 +30,10 @@ def demo(
     """Watch tasks succeed, fail, retry, hit their limits, and survive a killed worker."""
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
         os.environ["HEADRACE_DATABASE_URL"] = f"sqlite:///{folder}/demo.db"
-        summary = _Demo(Path(folder), say=(lambda *_: None) if json else console.print).run(tasks)
+        try:
+            summary = _Demo(Path(folder), say=(lambda *_: None) if json else console.print).run(tasks)
+        except (TimeoutError, HeadraceError) as error:
+            raise CommandError(f"{error}\n{_last_words(Path(folder) / 'worker.log')}", code=FAILED) from error
     if json:
         print_json(summary)
     if summary["violations"] or summary["lost"]:
@@ -47,7 +52,7 @@ class _Demo:
     def run(self, count: int) -> dict[str, Any]:
         began = time.monotonic()
         self.app.upgrade()
-        self.say(f"[bold]1[/] one SQLite file, no server: {self.folder}/demo.db")
+        self.say(f"[bold]1[/] one SQLite file, no server: {escape(str(self.folder))}/demo.db")
         handles = self.tasks.work.enqueue_many({"n": n} for n in range(count))
         greeting = self.tasks.greet.enqueue(name="world")
         flaky = self.tasks.flaky.enqueue(seed=1)
@@ -57,7 +62,7 @@ class _Demo:
         self.say(f"[bold]2[/] {count + 12} tasks enqueued in {time.monotonic() - began:.2f} s; a worker starts")
         worker = self._start()
         try:
-            self.say(f"[bold]3[/] a task's result: [green]{greeting.result(timeout=_PATIENCE)}[/]")
+            self.say(f"[bold]3[/] a task's result: [green]{escape(greeting.result(timeout=_PATIENCE))}[/]")
             finished = self._drain(handles)
             self.say(f"[bold]4[/] {count} small tasks done, {finished:.0f} a second on this machine")
             self.say(f"[bold]5[/] a task that fails twice: [green]{flaky.result(timeout=_PATIENCE)}[/]")
@@ -127,7 +132,13 @@ class _Demo:
     def _fate(self, handle: Any) -> str:
         handle.wait(timeout=_PATIENCE)
         record = handle.record()
-        return f"{record.state}/{record.reason} after {record.attempt} attempt: {record.error_message}"
+        return escape(f"{record.state}/{record.reason} after {record.attempt} attempt: {record.error_message}")
+
+
+def _last_words(log: Path) -> str:
+    """What the worker said before something went wrong: its log goes with the folder."""
+    lines = log.read_text(errors="replace").splitlines()[-20:] if log.exists() else []
+    return "\n".join(["the worker's last lines:", *lines] if lines else ["the worker said nothing"])
 
 
 def _once() -> Any:

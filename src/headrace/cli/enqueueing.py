@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from headrace.cli.failures import CommandError
+from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json, Target, load_app
 
@@ -32,7 +32,10 @@ def enqueue(
     if not wait:
         print_json({"id": str(handle.id), "created": handle.created}) if json else console.print(handle.id)
         return
-    result = handle.result(timeout=timeout)
+    try:
+        result = handle.result(timeout=timeout)
+    except TimeoutError as error:
+        raise CommandError(f"{error}; headrace tasks show {handle.id}", code=FAILED) from None
     print_json({"id": str(handle.id), "result": result}) if json else console.print(result, markup=False)
 
 

@@ -9,8 +9,13 @@ from typing import Any
 import orjson
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-console = Console(highlight=False)
+# Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
+console = Console(highlight=False, soft_wrap=True)
+
+
+_UNBOUNDED = 10_000
 
 
 def as_json(value: Any) -> str:
@@ -44,11 +49,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
-    count = 0
     for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
-        count += 1
-    console.print(table if count else f"[dim]{empty}[/]")
+        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
+    if not table.row_count:
+        console.print(f"[dim]{empty}[/]")
+    elif console.is_terminal:
+        console.print(table, soft_wrap=False)
+    else:  # one task, one line: what reads it has no width
+        Console(highlight=False, width=_UNBOUNDED).print(table)
+
+
+def visible(text: str) -> str:
+    """Text of a task on one line, without what would move the cursor of the reader's terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def ago(instant: datetime | None) -> str:

@@ -1,12 +1,29 @@
 """`headrace queues` and `headrace workers`: what waits, and who works."""
 
+from typing import Annotated
+
 import typer
 
+from headrace.cli.failures import CommandError
 from headrace.cli.output import ago, console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
+from headrace.client.options import check_queue
+from headrace.core.errors import OptionError
 
 commands = typer.Typer(no_args_is_help=True, help="See what waits where; pause and resume.")
 workers = typer.Typer(no_args_is_help=True, help="See who works.")
+
+
+def _named(queue: str) -> str:
+    """A pause of a name that no task can have would be a mistake that nobody notices."""
+    try:
+        check_queue(queue)
+    except OptionError as error:
+        raise CommandError(str(error)) from None
+    return queue
+
+
+Queue = Annotated[str, typer.Argument(help="Name of the queue.", show_default=False, callback=_named)]
 
 
 @commands.command("list")
@@ -25,18 +42,24 @@ def list_queues(database: Database = None, name: Namespace = "headrace", json: J
     )
 
 
-@commands.command()
-def pause(queue: str, database: Database = None, name: Namespace = "headrace") -> None:
+@commands.command(epilog="Example: headrace queues pause mail")
+def pause(queue: Queue, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Stop claims from a queue. What runs goes on."""
     with_store(database, name, lambda store: store.pause(queue))
-    console.print(f"queue {queue} is paused; `headrace queues resume {queue}` lets it go on")
+    if json:
+        print_json({"queue": queue, "paused": True})
+    else:
+        console.print(f"queue {queue} is paused; `headrace queues resume {queue}` lets it go on", markup=False)
 
 
-@commands.command()
-def resume(queue: str, database: Database = None, name: Namespace = "headrace") -> None:
+@commands.command(epilog="Example: headrace queues resume mail")
+def resume(queue: Queue, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let claims from a queue go on."""
     with_store(database, name, lambda store: store.resume(queue))
-    console.print(f"queue {queue} goes on")
+    if json:
+        print_json({"queue": queue, "paused": False})
+    else:
+        console.print(f"queue {queue} goes on", markup=False)
 
 
 @workers.command("list")

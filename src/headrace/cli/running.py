@@ -3,9 +3,11 @@
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from headrace.cli.failures import CommandError
 from headrace.cli.output import console
-from headrace.cli.target import Target, full_url, load_app
+from headrace.cli.target import Target, load_app, shown_url
 from headrace.settings import Settings
 from headrace.worker.options import WorkerOptions
 from headrace.worker.supervisor import run
@@ -44,6 +46,9 @@ Lease = Annotated[
 ]
 
 
+_UP_THREADS = 4
+
+
 def worker(
     target: Target,
     queues: Queues = None,
@@ -62,7 +67,7 @@ def worker(
     What is not said here comes from App(...), then from HEADRACE_*, then from the defaults.
     """
     given = {
-        "queues": tuple(name.strip() for name in queues.split(",") if name.strip()) if queues else None,
+        "queues": None if queues is None else _names(queues),
         "concurrency": concurrency,
         "children": children,
         "threads": threads,
@@ -81,7 +86,9 @@ def up(
     target: Target,
     concurrency: Concurrency = None,
     children: Children = None,
-    threads: Threads = 4,
+    threads: Annotated[
+        int | None, typer.Option(min=0, help="Threads for tasks that ask for one.", show_default=str(_UP_THREADS))
+    ] = None,
     grace: Grace = None,
     lease: Lease = None,
 ) -> None:
@@ -89,8 +96,17 @@ def up(
     app = load_app(target)
     app.upgrade()
     app.close()
-    console.print(f"[bold]headrace[/] up on {full_url(app.url)}; Ctrl-C stops it, and nothing is lost")
+    console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
+    if threads is None:  # it has to serve every kind of task, those in threads too
+        threads = app.settings.threads or _UP_THREADS
     worker(target, concurrency=concurrency, children=children, threads=threads, grace=grace, lease=lease)
+
+
+def _names(queues: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in queues.split(",") if name.strip())
+    if not names:
+        raise CommandError(f"--queues {queues!r} names no queue; leave it out for all of them")
+    return names
 
 
 def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> WorkerOptions:

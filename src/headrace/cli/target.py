@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.failures import CommandError
+from headrace.cli.failures import UNAVAILABLE, CommandError
+from headrace.core.errors import HeadraceError
 from headrace.store.base import Store, StoreOptions
-from headrace.store.connect import connect, sqlite_path
+from headrace.store.connect import connect, masked_url, sqlite_path
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -53,7 +55,11 @@ def load_app(target: str) -> "App":
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
             raise CommandError(f"no module {module_name!r} below {os.getcwd()} or on the Python path") from error
+        raise CommandError(_why(module_name, error)) from error
+    except HeadraceError:
         raise
+    except Exception as error:
+        raise CommandError(_why(module_name, error)) from error
     value = module
     for part in attribute.split("."):
         if not hasattr(value, part):
@@ -64,15 +70,33 @@ def load_app(target: str) -> "App":
     return value
 
 
-def store_of(database: str | None, name: str) -> Store:
-    """The store that a command without an App works on; `database` may also name an App."""
+def _why(module_name: str, error: Exception) -> str:
+    """Why the user's module cannot be imported: its own lines, without those of the import system and ours."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename not in (__file__, import_module.__code__.co_filename)
+        and not frame.filename.startswith("<frozen importlib")
+    ]
+    lines = [*traceback.format_list(frames), *traceback.format_exception_only(error)]
+    return f"importing {module_name!r} failed:\n{''.join(lines).rstrip()}"
+
+
+def store_of(database: str | None, name: str, *, must_exist: bool = True) -> Store:
+    """The store that a command without an App works on; `database` may also name an App.
+
+    A mistyped SQLite path must not become an empty ledger that is then found sound: only what makes a schema may
+    make the file.
+    """
     url = database or DEFAULT_URL
     if "://" not in url and ":" in url:
         app = load_app(url)
         url, name = app.url, app.name
-    if database is None and not Path(sqlite_path(url)).exists():
+    if must_exist and url.startswith("sqlite") and (path := sqlite_path(url)) != ":memory:" and not Path(path).exists():
         raise CommandError(
-            f"no {Path('headrace.db').absolute()}: say which store with --database, or set HEADRACE_DATABASE_URL"
+            f"no {Path(path).absolute()}: say which store with --database or HEADRACE_DATABASE_URL, "
+            "or make a new one with `headrace db upgrade`",
+            code=UNAVAILABLE,
         )
     return connect(url, StoreOptions(name=name))
 
@@ -91,12 +115,12 @@ def with_store[T](database: str | None, name: str, act: Callable[[Store], Awaita
     return asyncio.run(run())
 
 
-def full_url(url: str) -> str:
-    """The URL as commands print it: a relative SQLite path in full."""
+def shown_url(url: str) -> str:
+    """The URL as commands print it: a relative SQLite path in full, a password never."""
     if url.startswith("sqlite"):
         path = sqlite_path(url)
         return url if path == ":memory:" else f"sqlite:///{Path(path).absolute()}"
-    return url
+    return masked_url(url)
 
 
 def administer(
@@ -105,7 +129,7 @@ def administer(
     """Change the schema of a store that need not have one yet; the revisions before and after."""
 
     async def run() -> tuple[str | None, str | None]:
-        store = store_of(database or DEFAULT_URL, name)
+        store = store_of(database, name, must_exist=False)
         try:
             before = await store.schema_revision()
             await act(store)

@@ -3,9 +3,10 @@
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from headrace.cli.failures import FAILED, CommandError
-from headrace.cli.output import ago, console, print_json, print_table
+from headrace.cli.output import ago, console, print_json, print_table, visible
 from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
@@ -20,10 +21,17 @@ Ids = Annotated[list[int], typer.Argument(help="Ids of the tasks.", show_default
 
 @commands.command("list", epilog="Example: headrace tasks list --state failed --queue mail --json")
 def list_tasks(
-    state: Annotated[list[TaskState] | None, typer.Option(help="Only these states; may be repeated.")] = None,
+    state: Annotated[
+        list[TaskState] | None,
+        typer.Option(
+            metavar="STATE",
+            help=f"Only these states; may be repeated. One of {', '.join(TaskState)}.",
+            show_default=False,
+        ),
+    ] = None,
     queue: Annotated[list[str] | None, typer.Option(help="Only these queues; may be repeated.")] = None,
     task: Annotated[list[str] | None, typer.Option("--task", help="Only tasks of this name; may be repeated.")] = None,
-    dead_letters: Annotated[bool, typer.Option(help="Only dead letters.")] = False,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Only dead letters.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, newest first.")] = 50,
     database: Database = None,
     name: Namespace = "headrace",
@@ -91,7 +99,7 @@ def show(id: Id, database: Database = None, name: Namespace = "headrace", json: 
     }
     for label, value in facts.items():
         if value not in (None, ""):
-            console.print(f"[bold]{label:>10}[/]  {value}", markup=True)
+            console.print(f"[bold]{label:>10}[/]  {escape(visible(str(value)))}")
     print_table(
         "\nattempts",
         ("claim", "attempt", "state", "charged", "started", "error", "late report"),
@@ -110,7 +118,7 @@ def show(id: Id, database: Database = None, name: Namespace = "headrace", json: 
         empty="no attempt yet",
     )
     for line in lines:
-        console.print(f"[dim]{line.at:%H:%M:%S} {line.stream}[/] {line.line}", markup=True)
+        console.print(f"[dim]{line.at:%H:%M:%S} {line.stream}[/] {escape(visible(line.line))}")
 
 
 @commands.command(epilog="Example: headrace tasks cancel 42 43")
@@ -156,5 +164,5 @@ def _state(record: TaskRecord) -> str:
 def _short(text: str | None, width: int = 60) -> str:
     if not text:
         return ""
-    line = text.replace("\n", " ")
+    line = " ".join(text.splitlines())
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -162,7 +162,7 @@ def _tags(tags: Any) -> tuple[str, ...]:
 
 
 def _check(options: Options) -> None:
-    _check_queue(options.queue)
+    check_queue(options.queue)
     if isinstance(options.priority, bool) or not isinstance(options.priority, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"priority must be a whole number, higher first, not {options.priority!r}")
     if not -(2**31) <= options.priority < 2**31:
@@ -209,7 +209,8 @@ def _check_keys(options: Options) -> None:
             )
 
 
-def _check_queue(queue: object) -> None:
+def check_queue(queue: object) -> None:
+    """Raises OptionError for what cannot name a queue."""
     if not isinstance(queue, str) or not queue.strip() or len(queue) > _LONGEST_QUEUE or "\0" in queue or "," in queue:
         raise OptionError(f"queue must be a name of 1 to {_LONGEST_QUEUE} characters without commas, not {queue!r}")
 

@@ -32,7 +32,7 @@ def connect(url: str, options: StoreOptions | None = None) -> Store:
                 ) from error
             return PostgresStore(postgres_dsn(url), options)
         case _:
-            raise SettingsError(f"database URL {_masked(url)!r} is not understood; write {_EXAMPLES}")
+            raise SettingsError(f"database URL {masked_url(url)!r} is not understood; write {_EXAMPLES}")
 
 
 def sqlite_path(url: str) -> str:
@@ -54,5 +54,6 @@ def postgres_dsn(url: str) -> str:
     return "postgresql://" + rest
 
 
-def _masked(url: str) -> str:
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url)
+def masked_url(url: str) -> str:
+    """The URL for messages and logs: without its password, wherever that stands."""
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url))

@@ -42,6 +42,9 @@ def console(event: Event) -> None:
             )  # fmt: skip
         case WorkerStarted():
             logger.info("worker %s takes %s", event.worker, ", ".join(event.queues) or "every queue")
+        case WorkerStopped(reason="exit 0", released=0):
+            # The supervisor's word on an end that the worker itself has told of.
+            logger.debug("the process of worker %s has ended", event.worker)
         case WorkerStopped():
             logger.info("worker %s stopped (%s), gave back %d tasks", event.worker, event.reason, event.released)
         case LeaseWasLost():

@@ -15,6 +15,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, StaticPool, create_engine, event, text
 
 from headrace.core.errors import SchemaError, SettingsError
@@ -30,12 +31,12 @@ _BUSY_SECONDS = 60.0
 
 def upgrade(target: Target, *, name: str, revision: str = HEAD) -> None:
     """Bring the app's tables to `revision`; what is there already stays as it is."""
-    _run(target, lambda connection: command.upgrade(_config(connection, name), revision), name)
+    _run(target, lambda connection: _alembic(command.upgrade, _config(connection, name), revision), name)
 
 
 def downgrade(target: Target, revision: str, *, name: str) -> None:
     """Take the app's tables back to `revision`; `base` removes them and everything in them."""
-    _run(target, lambda connection: command.downgrade(_config(connection, name), revision), name)
+    _run(target, lambda connection: _alembic(command.downgrade, _config(connection, name), revision), name)
 
 
 def current(target: Target, *, name: str) -> str | None:
@@ -69,6 +70,13 @@ def current_revision(connection: Connection, name: str) -> str | None:
     table, schema = version_table(connection.dialect.name, name)
     options = {"version_table": table, "version_table_schema": schema}
     return MigrationContext.configure(connection, opts=options).get_current_revision()
+
+
+def _alembic(act: Callable[[Config, str], None], config: Config, revision: str) -> None:
+    try:
+        act(config, revision)
+    except CommandError as error:
+        raise SchemaError(f"revision {revision!r}: {error}; this version knows {', '.join(heads())}") from error
 
 
 def _config(connection: Connection | None, name: str) -> Config:

@@ -196,18 +196,22 @@ def test_a_check_leaves_an_sqlite_connection_as_it_was(sqlite_url: str) -> None:
 
 
 def test_history_that_was_pruned_is_not_missing(sqlite_url: str) -> None:
-    """A job's old tasks may be gone; what is there must still agree."""
+    """A job's old tasks may be gone where `prune` left its note; the rest must still agree."""
     migrations.upgrade(sqlite_url, name="headrace")
-    asyncio.run(_live_a_little(sqlite_url))
+    ids = asyncio.run(_live_a_little(sqlite_url))
     connection = sqlite3.connect(sqlite_path(sqlite_url))
     connection.execute(
         "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job IS NOT NULL)"
     )
     connection.execute("DELETE FROM headrace_history WHERE job IS NOT NULL")
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
-    assert check_sqlite(connection, "headrace", pruned=True) == []
+    note = "INSERT INTO headrace_meta (key, value) VALUES (?, '')"
+    connection.execute(note, (f"pruned:job:{ids['open_job']}",))
+    assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
+    connection.execute(note, (f"pruned:job:{ids['job']}",))
+    assert check_sqlite(connection, "headrace") == []
     connection.execute("UPDATE headrace_job_counts SET total = total + 1")
-    assert {violation.rule for violation in check_sqlite(connection, "headrace", pruned=True)} == {"job-counters"}
+    assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
     connection.rollback()
     connection.close()
 

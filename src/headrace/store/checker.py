@@ -35,6 +35,7 @@ _COLUMNS: dict[str, Sequence[str]] = {
     "job_counts": ("job", "total", "completed", "failed", "cancelled"),
     "job_additions": ("job", "n"),
     "workers": ("id", "state"),
+    "meta": ("key",),
 }  # fmt: skip
 
 
@@ -44,23 +45,22 @@ def statements(dialect: str, name: str) -> dict[str, str]:
     return {table: f"SELECT {', '.join(columns)} FROM {name}{separator}{table}" for table, columns in _COLUMNS.items()}
 
 
-def check_rows(tables: Mapping[str, Sequence[Sequence[object]]], *, pruned: bool = False) -> list[Violation]:
-    """`tables` has the rows of every statement, by table. `pruned` says that old history may be gone."""
+def check_rows(tables: Mapping[str, Sequence[Sequence[object]]]) -> list[Violation]:
+    """`tables` has the rows of every statement, by table."""
     rows: dict[str, list[Row]] = {
         table: [dict(zip(columns, row, strict=True)) for row in tables[table]] for table, columns in _COLUMNS.items()
     }
-    return find_violations(Rows(**rows, pruned=pruned))
+    return find_violations(Rows(**rows))
 
 
-def check_sqlite(connection: sqlite3.Connection, name: str, *, pruned: bool = False) -> list[Violation]:
+def check_sqlite(connection: sqlite3.Connection, name: str) -> list[Violation]:
     """On a connection whose transaction is the snapshot, or that begins one here."""
     begun = not connection.in_transaction
     if begun:
         connection.execute("BEGIN")
     try:
         return check_rows(
-            {table: connection.execute(sql).fetchall() for table, sql in statements("sqlite", name).items()},
-            pruned=pruned,
+            {table: connection.execute(sql).fetchall() for table, sql in statements("sqlite", name).items()}
         )
     finally:
         if begun:

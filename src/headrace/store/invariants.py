@@ -18,6 +18,7 @@ type Row = Mapping[str, Any]
 type Finding = tuple[str, str]  # subject, detail
 
 _HELD = {state.value for state in HELD}
+PRUNED_JOB = "pruned:job:"  # the note in `meta` that `prune` leaves
 _OVER = {state.value for state in JOB_TERMINAL}
 # What a task may end as without a charged attempt at its last claim.
 _WITHOUT_ATTEMPT = {Reason.EXPIRED.value, Reason.UNKNOWN_TASK.value, Reason.BAD_PAYLOAD.value}
@@ -36,7 +37,7 @@ class Rows:
     job_counts: list[Row]
     job_additions: list[Row]
     workers: list[Row]
-    pruned: bool = False  # history may be incomplete
+    meta: list[Row]
 
     def live(self) -> dict[int, Row]:
         return {row["id"]: row for row in self.tasks}
@@ -60,6 +61,11 @@ class Rows:
             if row["job"] is not None:
                 found[row["job"]].append(row)
         return found
+
+    def partly_pruned(self) -> set[int]:
+        """Jobs that ended long ago and whose history is being removed, batch by batch."""
+        keys = (row["key"] for row in self.meta)
+        return {int(key.removeprefix(PRUNED_JOB)) for key in keys if key.startswith(PRUNED_JOB)}
 
 
 type Rule = Callable[[Rows], Iterator[Finding]]
@@ -272,9 +278,8 @@ def _slots(rows: Rows) -> Iterator[Finding]:
 @rule("job-of-a-task")
 def _job_of_a_task(rows: Rows) -> Iterator[Finding]:
     jobs = {row["id"] for row in rows.jobs}
-    if not rows.pruned:
-        for job in rows.of_job().keys() - jobs:
-            yield f"job {job}", "has tasks and does not exist"
+    for job in rows.of_job().keys() - jobs:
+        yield f"job {job}", "has tasks and does not exist"
     for job in jobs - {row["job"] for row in rows.job_counts}:
         yield f"job {job}", "has no counters"
 
@@ -285,6 +290,7 @@ def _job_counters(rows: Rows) -> Iterator[Finding]:
     added: Counter[int] = Counter()
     for row in rows.job_additions:
         added[row["job"]] += row["n"]
+    pruned = rows.partly_pruned()
     for row in rows.job_counts:
         states = Counter(task["state"] for task in of_job.get(row["job"], ()))
         ended = {state: states[state] for state in ("completed", "failed", "cancelled")}
@@ -295,13 +301,13 @@ def _job_counters(rows: Rows) -> Iterator[Finding]:
         if total - sum(counted.values()) != live:
             yield f"job {row['job']}", f"{live} of its tasks have not ended, its counters say {total} - {counted}"
         for state, n in ended.items():
-            if n > counted[state] or (n < counted[state] and not rows.pruned):
+            if n > counted[state] or (n < counted[state] and row["job"] not in pruned):
                 yield f"job {row['job']}", f"{n} of its tasks are {state}, its counters say {counted[state]}"
 
 
 @rule("job-fate")
 def _job_fate(rows: Rows) -> Iterator[Finding]:
-    of_job = rows.of_job()
+    of_job, pruned = rows.of_job(), rows.partly_pruned()
     for row in rows.jobs:
         subject, over = f"job {row['id']}", row["state"] in _OVER
         tasks = of_job.get(row["id"], [])
@@ -318,7 +324,7 @@ def _job_fate(rows: Rows) -> Iterator[Finding]:
             yield subject, f"is {row['state']}, and all of its tasks have ended"
         if not over and broken:
             yield subject, f"is {row['state']}, and its critical tasks {broken[:5]} failed"
-        if row["state"] == JobState.FAILED and not broken and row["reason"] is None and not rows.pruned:
+        if row["state"] == JobState.FAILED and not broken and row["reason"] is None and row["id"] not in pruned:
             yield subject, "failed, and neither a critical task nor a reason says why"
         yield from _disorder(subject, row, ("created_at", "started_at", "completed_at"))
 

@@ -53,7 +53,14 @@ def unpark(transaction: Transaction, limit: int) -> int:
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
     found = transaction.rows("old_history", {"until": until, "limit": limit})
     ids = ids_json(id for (id,) in found)
-    for query in ("prune_attempts", "prune_logs", "prune_checkpoints", "prune_task_keys", "prune_history"):
+    for query in (
+        "note_pruned_jobs",
+        "prune_attempts",
+        "prune_logs",
+        "prune_checkpoints",
+        "prune_task_keys",
+        "prune_history",
+    ):
         transaction.run(query, (ids,))
     return len(found)
 
@@ -61,6 +68,7 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     jobs = ids_json(id for (id,) in transaction.rows("old_jobs", {"until": until, "limit": limit}))
     transaction.run("prune_job_counts", (jobs,))
+    transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
     return Pruned(
         results=transaction.run("prune_results", {"now": transaction.now, "limit": limit}),

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from headrace.core.limits import Gate
 from headrace.core.states import Reason, TaskState
-from headrace.core.task import Key
+from headrace.core.task import Key, NewJob
 from headrace.testing.store_conformance.case import Cases
-from headrace.testing.store_conformance.ledger import Ledger, completed, failed, ref, task
+from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, task
 
 cases = Cases("upkeep")
 
@@ -181,3 +181,35 @@ async def an_ended_cancellation_frees_its_limit(ledger: Ledger) -> None:
     await ledger.let_pass(0.1)
     assert await ledger.store.end_cancelling(grace=0.05) == 1
     assert (await ledger.claim_due("b")).id == second
+
+
+@cases.add()
+async def the_tasks_of_a_job_stay_until_the_job_is_old(ledger: Ledger) -> None:
+    """Its fate and its retry depend on them, however old they are."""
+    job, (answer, _) = await ledger.store.create_job(NewJob(name="j", tasks=(task(critical=False), task())))
+    one, two = await ledger.claim()
+    await ledger.finish("a", failed_for_good(one if one.id == answer.id else two))
+    await ledger.let_pass(0.3)
+    assert (await ledger.store.prune(keep=0.2)).tasks == 0, "its job is open"
+    await ledger.finish("a", failed_for_good(two if one.id == answer.id else one))
+    assert (await ledger.store.prune(keep=0.2)).tasks == 0, "its job has just ended"
+    assert sorted(await ledger.store.retry_failed(job)) == sorted([one.id, two.id])
+
+
+@cases.add()
+async def a_ledger_is_sound_at_every_step_of_a_prune(ledger: Ledger) -> None:
+    """A large job goes in batches; what its counters know of beyond that is no violation, and is forgotten with it."""
+    job, _ = await ledger.store.create_job(NewJob(name="j", tasks=tuple(task() for _ in range(5))))
+    await ledger.finish("a", *[completed(claim) for claim in await ledger.claim()])
+    other, _ = await ledger.store.create_job(NewJob(name="k", tasks=(task(), task(delay=600))))
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    await ledger.let_pass(0.3)
+    removed: list[int] = []
+    while await ledger.store.get_job(job) is not None:
+        removed.append((await ledger.store.prune(keep=0.2, limit=2)).tasks)
+        assert await ledger.store.check() == []
+        assert len(removed) < 10
+    assert sum(removed) == 5
+    found = await ledger.store.get_job(other)
+    assert found is not None
+    assert (found.total, found.completed) == (2, 1)

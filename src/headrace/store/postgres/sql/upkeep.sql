@@ -57,11 +57,21 @@ WHERE s.key = ANY ($1::text[]) AND NOT EXISTS (
 SELECT headrace.wake_gates_v1($1);
 
 -- name: prune_tasks
--- Removes old history with everything that belongs to it.
-WITH old AS MATERIALIZED (
-    SELECT h.id FROM headrace.history h
-    WHERE h.finished_at < (SELECT clock_timestamp() - make_interval(secs => $1::double precision))
-    ORDER BY h.finished_at LIMIT $2 FOR UPDATE SKIP LOCKED
+-- Removes old history with everything that belongs to it. The tasks of a job stay until the job is as old as they are:
+-- its fate and its retry ask for them. Then they go batch by batch, and a note says that the job's counters know of more.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() - make_interval(secs => $1::double precision) AS until
+), old AS MATERIALIZED (
+    SELECT h.id, h.job FROM headrace.history h
+    WHERE h.finished_at < (SELECT until FROM clock) AND NOT EXISTS (
+        SELECT FROM headrace.jobs j
+        WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= (SELECT until FROM clock))
+    )
+    ORDER BY h.finished_at LIMIT $2 FOR UPDATE OF h SKIP LOCKED
+), notes AS (
+    INSERT INTO headrace.meta (key, value)
+    SELECT DISTINCT 'pruned:job:' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1
+    ON CONFLICT (key) DO NOTHING
 ), attempts AS (
     DELETE FROM headrace.attempts a USING old WHERE a.task = old.id
 ), logs AS (
@@ -114,6 +124,8 @@ WITH old AS MATERIALIZED (
     LIMIT $2
 ), counts AS (
     DELETE FROM headrace.job_counts c USING old WHERE c.job = old.id
+), notes AS (
+    DELETE FROM headrace.meta m USING old WHERE m.key = 'pruned:job:' || old.id
 )
 DELETE FROM headrace.jobs j USING old WHERE j.id = old.id RETURNING j.id;
 

@@ -29,11 +29,25 @@ ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded
 WHERE worker = excluded.worker OR expires_at <= :now
 
 -- name: old_history
--- The tasks of a job go when the job is over.
+-- The tasks of a job stay until the job is as old as they are: its fate and its retry ask for them.
 SELECT h.id FROM headrace_history AS h
 WHERE h.finished_at < :until
-    AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.state IN ('pending', 'running'))
+    AND NOT EXISTS (
+        SELECT 1 FROM headrace_jobs AS j
+        WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= :until)
+    )
 ORDER BY h.finished_at, h.id LIMIT :limit
+
+-- name: note_pruned_jobs
+-- A job's tasks go batch by batch: its counters know of more than history has.
+INSERT INTO headrace_meta (key, value)
+SELECT DISTINCT 'pruned:job:' || h.job, 'some of its tasks' FROM headrace_history AS h
+WHERE h.job IS NOT NULL AND h.id IN (SELECT value FROM json_each(?))
+ON CONFLICT (key) DO NOTHING
+
+-- name: drop_pruned_notes
+-- With the job.
+DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned:job:' || value FROM json_each(?))
 
 -- name: prune_history
 -- With everything that is keyed by the task.

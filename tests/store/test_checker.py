@@ -206,9 +206,9 @@ def test_history_that_was_pruned_is_not_missing(sqlite_url: str) -> None:
     connection.execute("DELETE FROM headrace_history WHERE job IS NOT NULL")
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
     note = "INSERT INTO headrace_meta (key, value) VALUES (?, '')"
-    connection.execute(note, (f"pruned:job:{ids['open_job']}",))
+    connection.execute(note, (f"pruned job {ids['open_job']}",))
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
-    connection.execute(note, (f"pruned:job:{ids['job']}",))
+    connection.execute(note, (f"pruned job {ids['job']}",))
     assert check_sqlite(connection, "headrace") == []
     connection.execute("UPDATE headrace_job_counts SET total = total + 1")
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}

@@ -18,7 +18,7 @@ type Row = Mapping[str, Any]
 type Finding = tuple[str, str]  # subject, detail
 
 _HELD = {state.value for state in HELD}
-PRUNED_JOB = "pruned:job:"  # the note in `meta` that `prune` leaves
+PRUNED_JOB = "pruned job "  # the note in `meta` that `prune` leaves
 _OVER = {state.value for state in JOB_TERMINAL}
 # What a task may end as without a charged attempt at its last claim.
 _WITHOUT_ATTEMPT = {Reason.EXPIRED.value, Reason.UNKNOWN_TASK.value, Reason.BAD_PAYLOAD.value}

@@ -14,6 +14,7 @@ class Upkeep:
     def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
         self._database = database
         self._queries = queries
+        self._unparked = ""  # the gate up to which the last look for forgotten waiters came
 
     async def expire(self, *, limit: int = 500) -> int:
         async def fail_tasks(connection: Connection) -> int:
@@ -56,10 +57,12 @@ class Upkeep:
 
     async def unpark(self, *, limit: int = 500) -> int:
         async def wake(connection: Connection) -> int:
-            rows = await connection.fetch(self._queries["waited_for"], limit)
+            rows = await connection.fetch(self._queries["waited_for"], limit, self._unparked)
+            keys = [row["key"] for row in rows]
+            # The next call goes on where this one stops: behind `limit` busy gates others wait to be looked at, too.
+            self._unparked = keys[-1] if len(keys) >= limit else ""
             if not rows:
                 return 0
-            keys = [row["key"] for row in rows]
             await connection.execute(self._queries["lock_gates"], keys)
             await connection.execute(self._queries["drop_stale_slots"], keys)
             texts = [row["gates"] for row in rows if row["gates"] is not None]

@@ -46,8 +46,11 @@ def expire(transaction: Transaction, limit: int) -> int:
     return len(endings) + ended
 
 
-def unpark(transaction: Transaction, limit: int) -> int:
-    return sum(ready_next(transaction, key) for (key,) in transaction.rows("waited_keys", (limit,)))
+def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
+    """How many it readied, and the gate after which the next call goes on."""
+    keys = [key for (key,) in transaction.rows("waited_keys", {"after": after, "limit": limit})]
+    readied = sum(ready_next(transaction, key) for key in keys)
+    return readied, keys[-1] if len(keys) >= limit else ""
 
 
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
@@ -94,6 +97,8 @@ def count_outcomes(transaction: Transaction, counts: Iterable[tuple[str, str, st
 
 
 class Maintaining(Part):
+    _unparked = ""  # the gate up to which the last look for forgotten waiters came
+
     async def promote(self, *, limit: int = 500) -> float | None:
         return await self.database.write(lambda transaction: promote_due(transaction, limit))
 
@@ -101,7 +106,10 @@ class Maintaining(Part):
         return await self.database.write(lambda transaction: expire(transaction, limit))
 
     async def unpark(self, *, limit: int = 500) -> int:
-        return await self.database.write(lambda transaction: unpark(transaction, limit))
+        # From gate to gate: behind `limit` busy ones others wait to be looked at, too.
+        after = self._unparked
+        readied, self._unparked = await self.database.write(lambda transaction: unpark(transaction, after, limit))
+        return readied
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         until = self.database.now() - seconds_to_micros(keep)

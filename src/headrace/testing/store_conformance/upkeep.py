@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from headrace.core.limits import Gate
 from headrace.core.states import Reason, TaskState
-from headrace.core.task import Key, NewJob
+from headrace.core.task import ClaimedTask, Key, NewJob
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, task
 
@@ -213,3 +213,23 @@ async def a_ledger_is_sound_at_every_step_of_a_prune(ledger: Ledger) -> None:
     found = await ledger.store.get_job(other)
     assert found is not None
     assert (found.total, found.completed) == (2, 1)
+
+
+@cases.add()
+async def unpark_comes_to_every_gate_in_turn(ledger: Ledger) -> None:
+    """A call looks at `limit` gates; the gates before the one with room are busy for long."""
+
+    async def come(queue: str) -> list[ClaimedTask]:
+        await ledger.enqueue(*[task(queue=queue, gates=(Gate(kind="limit", key=key),)) for key in "abc"])
+        claims = await ledger.claim(queue=queue)
+        await ledger.store.admit("a", claims)
+        return claims
+
+    holders = await come("default")
+    await come("paused")
+    await come("other")
+    await ledger.store.pause("paused")
+    await ledger.finish("a", completed(holders[-1]))
+    assert await ledger.claim(queue="other") == [], "the room went to a queue that nobody works on"
+    assert sum([await ledger.store.unpark(limit=1) for _ in range(4)]) >= 1
+    assert len(await ledger.claim(queue="other")) == 1

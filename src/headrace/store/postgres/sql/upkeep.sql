@@ -35,9 +35,9 @@ WHERE t.worker IS NOT NULL AND t.state = 'cancelling'
 ORDER BY t.id LIMIT $2 FOR UPDATE SKIP LOCKED;
 
 -- name: waited_for
--- The gates for which tasks are parked, each with the gates of its first waiter: one index probe a key.
+-- The gates after $2 for which tasks are parked, each with the gates of its first waiter: one index probe a key.
 WITH RECURSIVE places AS (
-    (SELECT t.waiting_on AS key FROM headrace.tasks t WHERE t.waiting_on IS NOT NULL ORDER BY t.waiting_on LIMIT 1)
+    (SELECT t.waiting_on AS key FROM headrace.tasks t WHERE t.waiting_on > $2::text ORDER BY t.waiting_on LIMIT 1)
     UNION ALL
     SELECT (SELECT t.waiting_on FROM headrace.tasks t WHERE t.waiting_on > p.key ORDER BY t.waiting_on LIMIT 1)
     FROM places p WHERE p.key IS NOT NULL
@@ -70,7 +70,7 @@ WITH clock AS MATERIALIZED (
     ORDER BY h.finished_at LIMIT $2 FOR UPDATE OF h SKIP LOCKED
 ), notes AS (
     INSERT INTO headrace.meta (key, value)
-    SELECT DISTINCT 'pruned:job:' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1
+    SELECT DISTINCT 'pruned job ' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1
     ON CONFLICT (key) DO NOTHING
 ), attempts AS (
     DELETE FROM headrace.attempts a USING old WHERE a.task = old.id
@@ -125,7 +125,7 @@ WITH old AS MATERIALIZED (
 ), counts AS (
     DELETE FROM headrace.job_counts c USING old WHERE c.job = old.id
 ), notes AS (
-    DELETE FROM headrace.meta m USING old WHERE m.key = 'pruned:job:' || old.id
+    DELETE FROM headrace.meta m USING old WHERE m.key = 'pruned job ' || old.id
 )
 DELETE FROM headrace.jobs j USING old WHERE j.id = old.id RETURNING j.id;
 

@@ -50,11 +50,11 @@ UPDATE headrace_tasks SET waiting_on = NULL, ready_at = CASE WHEN eligible_at <=
 WHERE id = :task AND state = 'pending' AND waiting_on IS NOT NULL
 
 -- name: waited_keys
--- The gates that somebody waits for: from one key to the next over the index, however many wait for each.
+-- The gates after `after` that somebody waits for: from one to the next over the index, however many wait for each.
 WITH RECURSIVE gate (key) AS (
-    SELECT min(waiting_on) FROM headrace_tasks WHERE waiting_on IS NOT NULL
+    SELECT min(waiting_on) FROM headrace_tasks WHERE waiting_on > :after
     UNION ALL
     SELECT (SELECT min(t.waiting_on) FROM headrace_tasks AS t WHERE t.waiting_on > gate.key)
     FROM gate WHERE gate.key IS NOT NULL
 )
-SELECT key FROM gate WHERE key IS NOT NULL LIMIT ?
+SELECT key FROM gate WHERE key IS NOT NULL LIMIT :limit

@@ -41,13 +41,13 @@ ORDER BY h.finished_at, h.id LIMIT :limit
 -- name: note_pruned_jobs
 -- A job's tasks go batch by batch: its counters know of more than history has.
 INSERT INTO headrace_meta (key, value)
-SELECT DISTINCT 'pruned:job:' || h.job, 'some of its tasks' FROM headrace_history AS h
+SELECT DISTINCT 'pruned job ' || h.job, 'some of its tasks' FROM headrace_history AS h
 WHERE h.job IS NOT NULL AND h.id IN (SELECT value FROM json_each(?))
 ON CONFLICT (key) DO NOTHING
 
 -- name: drop_pruned_notes
 -- With the job.
-DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned:job:' || value FROM json_each(?))
+DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned job ' || value FROM json_each(?))
 
 -- name: prune_history
 -- With everything that is keyed by the task.

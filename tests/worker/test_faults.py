@@ -229,3 +229,106 @@ async def taken_over(bench: Bench, worker: str) -> bool:
 
 async def has_progress(bench: Bench, task: int) -> bool:
     return (await bench.record(task)).progress is not None
+
+
+async def test_what_landed_while_the_ledger_was_read_does_not_run_again(bench: Bench) -> None:
+    """After a doubt the worker compares notes with the ledger, whose answer may be older than an outcome."""
+    ran: list[int] = []
+    asked, gate, answer = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def note() -> None:
+        ran.append(current.task_id)
+        await gate.wait()
+
+    class AnswersLate(LosesAnswers):
+        async def held(self, *args: Any, **kwargs: Any) -> Any:
+            found = await self._store.held(*args, **kwargs)
+            asked.set()
+            await answer.wait()
+            return found
+
+    bench.app.add(note)
+    async with opened(bench):
+        store: Any = AnswersLate(bench.store)
+        worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        running = asyncio.create_task(worker.run())
+        task = await bench.enqueue("note")
+        await eventually(lambda: ran == [task])
+        assert worker.dispatcher is not None
+        worker.dispatcher.claimer.uncertain = True
+        await asyncio.wait_for(asked.wait(), 10)
+        gate.set()
+        await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+        answer.set()
+        await eventually(lambda: worker.dispatcher is not None and not worker.dispatcher.claimer.uncertain)
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert ran == [task]
+
+
+async def test_what_the_worker_found_again_the_store_does_not_give_away(postgres_url: str) -> None:
+    """The connection breaks below a claim that was committed: the worker takes the tasks in, and keeps them."""
+    bench = Bench(postgres_url)
+    ran: list[int] = []
+    gate = asyncio.Event()
+
+    async def note() -> None:
+        ran.append(current.task_id)
+        await gate.wait()
+
+    bench.app.add(note)
+    async with opened(bench):
+        opened_store: Any = bench.store
+        database = opened_store._database
+        fetch, claims = database.fetch, 0
+        # Its start is not written, as that of any task that has just begun.
+        worker = Worker(bench.app, store=bench.store, options=bench.options(lease=60.0, late_start=60.0, poll=0.3))
+
+        async def losing(*args: Any, **how: Any) -> Any:
+            nonlocal claims
+            rows = await fetch(*args, **how)
+            if how.get("verb") == "claim":
+                claims += bool(rows) or bool(claims)
+                if claims == 1:
+                    assert worker.dispatcher is not None
+                    claimer: Any = worker.dispatcher.claimer
+                    claimer._pause = 0.2  # so that the keeper looks first
+                    raise StoreUnavailable("the connection was lost before the answer came")
+            return rows
+
+        database.fetch = losing
+        tasks = [await bench.enqueue("note") for _ in range(5)]
+        running = asyncio.create_task(worker.run())
+        await eventually(lambda: claims >= 3 and sorted(set(ran)) == tasks)
+        gate.set()
+        for task in tasks:
+            await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert sorted(ran) == tasks
+        assert await bench.store.check() == []
+
+
+async def test_a_store_that_is_away_does_not_look_like_a_blocked_loop(bench: Bench) -> None:
+    """The supervisor gives away what a blocked loop holds; here the loop turns, and only the ledger cannot be asked."""
+
+    class Away(LosesAnswers):
+        async def held(self, *_: Any, **__: Any) -> Any:
+            raise StoreUnavailable("it is away")
+
+    async with opened(bench):
+        store: Any = Away(bench.store)
+        worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        running = asyncio.create_task(worker.run())
+        await worker.started()
+        assert worker.dispatcher is not None
+        assert worker.slots is not None
+        worker.dispatcher.claimer.uncertain = True
+        silences: list[float] = []
+        until = asyncio.get_running_loop().time() + 2.5
+        while asyncio.get_running_loop().time() < until:
+            silences.append(asyncio.get_running_loop().time() - worker.slots.table.last_tick(0))
+            await asyncio.sleep(0.05)
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert max(silences) < 1.0

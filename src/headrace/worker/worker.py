@@ -34,7 +34,7 @@ from headrace.worker.execution import Pipeline
 from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
-from headrace.worker.services.buffer_keeper import BufferKeeper
+from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
 from headrace.worker.services.heartbeat import Heartbeat
@@ -168,7 +168,8 @@ class Worker:
         services: list[Service] = [
             words,
             dispatcher.starter,
-            BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id, slots=self.slots),
+            Pulse(slots=self.slots),
+            BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
             Promoter(store=store, poke=claimer.poke),
             RetryDepth(store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, options=options),
         ]

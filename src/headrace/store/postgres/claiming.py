@@ -43,6 +43,7 @@ class Claiming:
             states = {Ref(row[0], row[1]): row[2] for row in rows}
             for ref in missing:
                 answer[ref] = Started.CANCELLING if states.get(ref) == "cancelling" else Started.REFUSED
+            self._claims.forget(worker, [ref for ref in missing if answer[ref] is Started.REFUSED])
         return answer
 
     async def record_handle(self, worker: str, ref: Ref, handle: str) -> bool:

@@ -44,6 +44,17 @@ class HandedClaims:
     def doubt(self, worker: str) -> None:
         self._doubted.add(worker)
 
+    def show(self, worker: str, claims: Iterable[ClaimedTask]) -> None:
+        """Its own worker asked what it holds: from now on it knows, and none of that is stranded."""
+        if worker in self._asking:
+            self.hand(worker, claims)
+
+    def end(self, worker: str) -> None:
+        """Nothing more comes from this worker."""
+        self._handed.pop(worker, None)
+        self._asking.pop(worker, None)
+        self._doubted.discard(worker)
+
     def hand(self, worker: str, claims: Iterable[ClaimedTask]) -> None:
         self._handed[worker].update(Ref(claim.id, claim.claim_no) for claim in claims)
 

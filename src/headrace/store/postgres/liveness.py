@@ -9,6 +9,7 @@ from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import ClaimedTask, WorkerRecord
 from headrace.store.postgres.claiming import claimed_tasks
+from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.finishing import Finishing
 
@@ -16,10 +17,13 @@ _RELEASE_LIMIT = 500
 
 
 class Liveness:
-    def __init__(self, database: Database, queries: Mapping[str, str], finishing: Finishing) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], finishing: Finishing, claims: HandedClaims
+    ) -> None:
         self._database = database
         self._queries = queries
         self._finishing = finishing
+        self._claims = claims
 
     async def register(self, worker: WorkerRecord) -> None:
         await self._database.fetch(
@@ -54,6 +58,7 @@ class Liveness:
             returned += len(report.accepted)
             if not report.accepted:
                 break
+        self._claims.end(worker)
         return returned
 
     async def workers(self, *, states: Sequence[str] = ()) -> list[WorkerRecord]:
@@ -67,7 +72,9 @@ class Liveness:
         return column(await self._database.fetch(self._queries["stopped_holders"], limit, repeatable=True))
 
     async def held(self, worker: str, *, limit: int = 500) -> list[ClaimedTask]:
-        return claimed_tasks(await self._database.fetch(self._queries["held"], worker, limit, repeatable=True))
+        claims = claimed_tasks(await self._database.fetch(self._queries["held"], worker, limit, repeatable=True))
+        self._claims.show(worker, claims)
+        return claims
 
 
 def _released(claim: ClaimedTask) -> Settlement:

@@ -54,7 +54,7 @@ class PostgresStore:
         cancelling = Cancelling(database, queries)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)
-        liveness = Liveness(database, queries, finishing)
+        liveness = Liveness(database, queries, finishing, claims)
         jobs = Jobs(database, queries, enqueueing)
         queues = Queues(database, queries, self._waker)
         checkpoints = Checkpoints(database, queries)

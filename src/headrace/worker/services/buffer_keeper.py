@@ -1,4 +1,4 @@
-"""Keeps the buffer honest: says that the loop turns, gives back what does not start, finds claims nobody knows of."""
+"""Keeps the buffer honest: gives back what does not start, finds claims nobody knows of, says that the loop turns."""
 
 import time
 from collections.abc import Callable
@@ -12,6 +12,21 @@ from headrace.worker.dispatch import Dispatcher
 _MOST = 100_000
 
 
+class Pulse(Service):
+    """Says that the loop turns. It asks nobody anything: a store that is slow or away must not look like a blocked
+    loop, whose tasks the supervisor gives away.
+    """
+
+    name = "pulse"
+
+    def __init__(self, *, slots: SlotRange, interval: float = 0.1) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.0))
+        self._slots = slots
+
+    async def run_once(self) -> None:
+        self._slots.table.tick(self._slots.worker)
+
+
 class BufferKeeper(Service):
     """A claim whose answer was lost with the connection is ours in the ledger and unknown here: it is taken in."""
 
@@ -23,25 +38,24 @@ class BufferKeeper(Service):
         dispatcher: Dispatcher,
         store: Store,
         worker: Callable[[], str],
-        slots: SlotRange,
         interval: float = 0.1,
     ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._dispatcher = dispatcher
         self._store = store
         self._worker = worker
-        self._slots = slots
 
     async def run_once(self) -> None:
-        self._slots.table.tick(self._slots.worker)
         self._dispatcher.release_stale()
         claimer = self._dispatcher.claimer
         if claimer.uncertain and claimer.pause_for_check():
+            # What lands while the ledger is read may still be in the answer, and must not be taken in again.
+            known = {held.ref for held in self._dispatcher.holding.all()}
             try:
                 held = await self._store.held(self._worker(), limit=_MOST)
             finally:
                 claimer.checked()
-            unknown = [claim for claim in held if Ref(claim.id, claim.claim_no) not in self._dispatcher.holding]
+            unknown = [claim for claim in held if Ref(claim.id, claim.claim_no) not in known]
             claimer.uncertain = False
             if unknown:
                 self._dispatcher.receive(unknown, time.monotonic())

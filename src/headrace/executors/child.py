@@ -262,8 +262,8 @@ class Child:
     # --- the channel of `current` -------------------------------------------------------------------------------------
 
     def log(self, ref: Ref, line: LogLine, /) -> None:
-        # Fields may be anything, also what only this process could unpickle; the ledger keeps them as JSON all the same.
-        plain = json.loads(json.dumps(dict(line.fields), default=str)) if line.fields else {}
+        # Fields may be anything, also what only this process could unpickle; in the end they are kept as JSON anyway.
+        plain: dict[str, Any] = json.loads(json.dumps(dict(line.fields), default=str)) if line.fields else {}
         self._send(("log", ref, replace(line, fields=plain)))
 
     def progress(self, ref: Ref, progress: Progress, /) -> None:

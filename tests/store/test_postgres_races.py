@@ -1,22 +1,24 @@
 """Transactions that meet on a PostgreSQL server, in the one order that could do harm."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import pytest
 
+from headrace.core.errors import StoreUnavailable
 from headrace.core.task import Key, NewJob, NewTask
 from headrace.store.postgres.enqueueing import document
-from tests.store.test_postgres_connection import broken_rules, opened
+from tests.store.test_postgres_connection import WANTS, broken_rules, done, opened
 
 _asyncpg: Any = asyncpg
 _WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 @asynccontextmanager
-async def connection(url: str) -> AsyncIterator[Any]:
+async def connection(url: str) -> AsyncGenerator[Any]:
     found = await _asyncpg.connect(url)
     try:
         yield found
@@ -68,3 +70,23 @@ async def test_a_job_ends_once_the_open_transaction_that_holds_its_hooks_key_doe
         async with asyncio.timeout(20):
             assert (await ending).state == "cancelled"
         assert await broken_rules(store) == []
+
+
+async def test_claims_are_not_lost_with_the_note_of_a_late_report(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finish that also claims; the line breaks for good between its commit and the note of the report it refused."""
+
+    async def cut(*_: object) -> None:
+        raise StoreUnavailable("the line was cut")
+
+    async with opened(postgres_url) as store:
+        await store.enqueue([NewTask(name="t")])
+        [late] = await store.claim("a", WANTS)
+        assert await store.deregister("a") == 1
+        with monkeypatch.context() as patched:
+            patched.setattr(store.finish.__self__, "_record_late", cut)  # pyright: ignore[reportFunctionMemberAccess]
+            with pytest.raises(StoreUnavailable):
+                await store.finish("a", [done(late)], wants=WANTS)
+        [again] = await store.claim("a", WANTS)
+        assert (again.id, again.claim_no) == (late.id, late.claim_no + 2), "the claim nobody heard of was given back"

@@ -1,6 +1,7 @@
 """Finish: settlements to one call of the server's function, and an exact account of what became of each."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -26,12 +27,14 @@ class Finishing:
         self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
     ) -> FinishReport:
         first, again = _without_repetitions(settlements)
+        # The last write claims: a failure after it would lose what was claimed.
+        asked = () if again else wants
         try:
-            report = await self._finish(worker, first, wants)
+            report = await self._finish(worker, first, asked)
         except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
-            report = await self._bisect(worker, first, wants, error)
+            report = await self._bisect(worker, first, asked, error)
         if again:
-            report = _joined(await self.finish(worker, again), report)
+            report = _joined(report, await self.finish(worker, again, wants=wants))
         return report
 
     async def _finish(self, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want]) -> FinishReport:
@@ -48,23 +51,18 @@ class Finishing:
 
         # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`. The claim is
         # not: what the first try may have claimed is given back before the next one.
-        if any(want.n > 0 for want in wants):
-            async with self._claims.asking(worker):
-                rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
-        else:
+        asks = any(want.n > 0 for want in wants)
+        async with self._claims.asking(worker) if asks else nullcontext():
             rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
-        refused = {Ref(row[0], row[1]) for row in rows if row["state"] == "refused"}
+            refused = frozenset(Ref(row[0], row[1]) for row in rows if row["state"] == "refused")
+            # Inside: should this fail, nobody hears of the claims either.
+            late = [s for s in settlements if Ref(s.task, s.claim_no) in refused]
+            repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         claimed = tuple(claimed_tasks(rows[len(refused) :]))
+        refs = frozenset(Ref(s.task, s.claim_no) for s in settlements)
         self._claims.hand(worker, claimed)
-        self._claims.forget(worker, (Ref(s.task, s.claim_no) for s in settlements))
-        accepted = frozenset(Ref(s.task, s.claim_no) for s in settlements) - refused
-        if not refused:
-            return FinishReport(accepted=accepted, claimed=claimed)
-        late = [s for s in settlements if Ref(s.task, s.claim_no) in refused]
-        repeated = await self._record_late(worker, late)
-        return FinishReport(
-            accepted=accepted, repeated=repeated, refused=frozenset(refused) - repeated, claimed=claimed
-        )
+        self._claims.forget(worker, refs)
+        return FinishReport(accepted=refs - refused, repeated=repeated, refused=refused - repeated, claimed=claimed)
 
     async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:
         await self.finish(

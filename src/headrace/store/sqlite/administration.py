@@ -1,5 +1,6 @@
 """The file and its schema: what `open` insists on, upgrades, and the proof of the ledger's invariants."""
 
+import contextlib
 import re
 import sqlite3
 from importlib import resources
@@ -37,6 +38,18 @@ def use_wal(connection: sqlite3.Connection, path: str) -> None:
     if path != MEMORY:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA journal_size_limit = 67108864")
+
+
+def is_made(path: str, name: str) -> bool:
+    """Whether `prepare` would only read: the file has its mode and a schema."""
+    if path == MEMORY or not Path(path).exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=0)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+            return mode == "wal" and connection.execute(_HAS_SCHEMA, (f"{name}_meta",)).fetchone() is not None
+    except sqlite3.Error:
+        return False  # whatever it is, `prepare` meets it again and tells
 
 
 def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:

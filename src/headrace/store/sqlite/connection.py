@@ -72,6 +72,10 @@ class Transaction:
 type Work[T] = Callable[[Transaction], T]
 
 
+def connected(_: Transaction) -> None:
+    """The work of `open`: it wants no more than the connection."""
+
+
 class _Job:
     __slots__ = ("expired", "future", "transaction", "value", "verb", "work")
 
@@ -181,12 +185,14 @@ class _Thread:
 
     def _serve(self) -> None:
         if self.connection is None:
-            with self._held(urgent=False):
-                self.connection = self._database.connect(writes=self._writes)
+            self.connection = self._connected()
         if not self._writes:
             self._read(self.connection)
             return
         if (job := self._next_alone()) is not None:
+            if job.work is connected:
+                job.future.set_result(None)
+                return
             with self._held(urgent=False):
                 self._run_alone(self.connection, job)
             return
@@ -207,6 +213,15 @@ class _Thread:
             job.future.set_result(job.value)
         if wakes:
             self._database.committed(wakes)
+
+    def _connected(self) -> sqlite3.Connection:
+        """With the turn only where the file needs a change: a transaction of a user's own holds up whoever has the
+        turn, and that user may be waiting for this very connection.
+        """
+        if self._writes and not self._database.is_made():
+            with self._held(urgent=False):
+                return self._database.connect(writes=True)
+        return self._database.connect(writes=self._writes)
 
     def _held(self, *, urgent: bool) -> AbstractContextManager[None]:
         return nullcontext() if self._turns is None else self._turns.taken(urgent=urgent)
@@ -290,7 +305,9 @@ class Database:
         self.options = options
         self.clock: Clock = options.extra.get("clock") or SystemClock()
         self.queries = load_queries("headrace.store.sqlite.sql", options.name)
-        # Set by the store: what a new writing connection needs, and what follows a commit.
+        # Set by the store: whether the file is as it should be, what a new writing connection needs, and what follows a
+        # commit.
+        self.is_made: Callable[[], bool] = lambda: False
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
         # Looks at the file from the reading thread; seconds until it wants to look again, None: after the next read.
@@ -337,7 +354,7 @@ class Database:
         """Connect, and find or make the schema."""
         self._open = True
         try:
-            await self.alone(lambda _: None)
+            await self.alone(connected)
         except BaseException:
             await self.close()
             raise

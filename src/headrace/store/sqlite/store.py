@@ -2,7 +2,7 @@
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
-from headrace.store.sqlite.administration import Administering, check_location, prepare
+from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
@@ -40,6 +40,7 @@ class SQLiteStore(
     def __init__(self, path: str, options: StoreOptions) -> None:
         self.database = Database(path, options)
         self.url = f"sqlite:///{self.database.path}"
+        self.database.is_made = lambda: is_made(self.database.path, options.name)
         self.database.prepare = lambda connection: prepare(connection, self.database.path, options)
         self.prepare_wakeups()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace import App, Permanent, Resource, Retry, injected
-from headrace.core.errors import NotFound, ResultExpired, TaskCancelled, TaskFailed
+from headrace.core.errors import NotFound, ResultExpired, StoreError, TaskCancelled, TaskFailed
 from headrace.core.states import TaskState
 from headrace.store.base import CancelAnswer
 from tests.client.draining import drain
@@ -201,6 +201,20 @@ async def test_a_cancelled_waiter_is_forgotten(app: App):
     while app.engine._connected.poller._waiting:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
+
+
+async def test_whoever_waits_hears_that_the_app_was_closed(app: App):
+    """Nobody polls for them any more: they would wait for ever."""
+    handle = await define(app).aenqueue(Point(1, NOW), by=timedelta(0))
+    waiting = [asyncio.create_task(handle.aresult()), asyncio.create_task(handle.await_())]
+    async with asyncio.timeout(10):
+        while len(app.engine._connected.poller._waiting.get(handle.id, ())) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await app.aclose()
+        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(outcome, StoreError)
+            assert "the task goes on" in str(outcome)
+    assert await handle.astate() is TaskState.PENDING
 
 
 class Pool: ...

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from headrace.core.errors import NotFound, StoreUnavailable
+from headrace.core.errors import NotFound, StoreError, StoreUnavailable
 from headrace.core.task import TaskRecord
 
 type Read = Callable[[Sequence[int]], Awaitable[dict[int, TaskRecord]]]
@@ -36,8 +36,11 @@ class Poller:
             self._forget(task, future)
 
     def stop(self) -> None:
+        """Nobody is left waiting for an answer that will not come."""
         if self._polling is not None:
             self._polling.cancel()
+        for task in list(self._waiting):
+            self._answer(task, StoreError(f"the store was closed while task {task} was waited for; the task goes on"))
 
     async def _poll(self) -> None:
         pause = _SHORTEST

@@ -46,8 +46,10 @@ class _Rooms:
 
     def bucket(self, key: str, gate: Gate) -> _Bucket:
         if key not in self.buckets:
-            row = self.transaction.row("bucket", (key,))
-            self.buckets[key] = _Bucket(*row) if row else _Bucket(float(gate.capacity), self.transaction.now)
+            row, now = self.transaction.row("bucket", (key,)), self.transaction.now
+            # The instant is read under the write lock, so one that lies ahead means that the clock was set back: time
+            # counts from here again. Nothing would start until the clock came by there once more.
+            self.buckets[key] = _Bucket(row[0], min(row[1], now)) if row else _Bucket(float(gate.capacity), now)
         return self.buckets[key]
 
     def wait_for_token(self, key: str, gate: Gate, *, spend: bool) -> float:

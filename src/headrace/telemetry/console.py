@@ -46,7 +46,8 @@ def console(event: Event) -> None:
             # The supervisor's word on an end that the worker itself has told of.
             logger.debug("the process of worker %s has ended", event.worker)
         case WorkerStopped():
-            logger.info("worker %s stopped (%s), gave back %d tasks", event.worker, event.reason, event.released)
+            back = f", gave back {event.released} tasks" if event.released else ""
+            logger.info("worker %s stopped (%s)%s", event.worker, event.reason, back)
         case LeaseWasLost():
             logger.warning("worker %s lost its lease; it stops its attempts and starts anew", event.worker)
         case Rescued():

@@ -49,7 +49,9 @@ class Administration:
         name, place = self._database.name, self._database.masked
         [row] = await self._database.fetch(self._queries["has_schema"], repeatable=True)
         if not row[0]:
-            raise SchemaError(f"{place} has no schema {name!r}; run `headrace db upgrade` first")
+            raise SchemaError(
+                f"{place} has no schema {name!r}; run `headrace db upgrade -d` with this URL, or with module:app, first"
+            )
         meta: dict[str, str] = dict(await self._database.fetch(self._queries["meta"], repeatable=True))
         schema, min_code = meta.get("schema"), meta.get("min_code", "0")
         if schema is not None and schema not in known_revisions():

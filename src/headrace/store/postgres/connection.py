@@ -194,7 +194,8 @@ class Database:
     def _translated(self, error: asyncpg.PostgresError) -> Exception:
         if isinstance(error, _NO_SCHEMA):
             return SchemaError(
-                f"{self.masked}: the schema {self.name!r} is missing or incomplete ({error}); run `headrace db upgrade`"
+                f"{self.masked}: the schema {self.name!r} is missing or incomplete ({error}); "
+                "run `headrace db upgrade -d` with this URL, or with module:app"
             )
         if isinstance(error, _OUTAGE):
             return self.unavailable(error)

@@ -1,6 +1,7 @@
 """Sources that misbehave outside of the task's own code."""
 
 import os
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
@@ -17,9 +18,17 @@ class DiesLoading(FunctionEntry):
         os._exit(9)
 
 
+class HangsLoading(FunctionEntry):
+    def load_arguments(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        time.sleep(1000)
+        raise AssertionError
+
+
 class DyingSource(ModuleSource):
     def resolve(self, name: str, options: Mapping[str, Any]) -> FunctionEntry:
         entry = super().resolve(name, options)
+        if options.get("hang"):
+            return HangsLoading(name, entry.function)
         return DiesLoading(name, entry.function) if options.get("die") else entry
 
 

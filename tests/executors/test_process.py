@@ -193,12 +193,19 @@ async def test_stopping_one_does_not_strand_those_beside_it(tmp_path: Path) -> N
         assert all(isinstance(outcome, Completed) for outcome in outcomes)
 
 
-async def test_a_child_that_dies_before_the_tasks_code_is_not_tried_for_ever(tmp_path: Path) -> None:
+async def test_a_child_that_dies_loading_arguments_is_charged_to_them(tmp_path: Path) -> None:
     async with processes(tmp_path, target="tests.executors.hostile:dying", children=1) as stand:
         poison, good = await asyncio.gather(stand.run("echo", options={"die": True}), stand.run("echo", n=1))
         assert isinstance(poison.outcome, Lost)
-        assert poison.ran_for is None
+        assert poison.ran_for is not None  # types that load arguments are user code
         assert value_of(good) == {"n": 1}
+
+
+async def test_loading_arguments_ends_at_the_hard_limit(tmp_path: Path) -> None:
+    async with processes(tmp_path, target="tests.executors.hostile:dying", children=1) as stand:
+        ran = await stand.run("echo", options={"hang": True}, hard=0.3)
+        assert failure_of(ran).signature.kind == "timeout"
+        assert value_of(await stand.run("echo", n=1)) == {"n": 1}
 
 
 async def test_the_forkserver_is_started_anew(tmp_path: Path) -> None:

@@ -175,6 +175,15 @@ class Child:
 
     def _run(self, order: Order) -> Ran:
         claim = ClaimedTask._make(order.claim)
+        # Before anything is imported or loaded: both are user code, and have to end at the hard limit, too.
+        entered = self._table.enter(
+            self._config.slot,
+            worker=self._config.worker_index,
+            ref=Ref(claim.id, claim.claim_no),
+            soft=order.soft,
+            hard=order.hard,
+            kind=CHILD,
+        )
         entry = resolve(self._source, claim.name, order.options, order.policy or DEFAULT_RETRY)
         if isinstance(entry, Ran):
             return entry
@@ -185,18 +194,10 @@ class Child:
         call = prepare(launch, entry, context, self._resources)
         if isinstance(call, Ran):
             return call
-        return self._enter(launch, call, context)
+        return self._enter(launch, call, context, entered)
 
-    def _enter(self, launch: Launch, call: Call, context: Context) -> Ran:
+    def _enter(self, launch: Launch, call: Call, context: Context, entered: float) -> Ran:
         limits, control, slot = launch.limits, context.control, self._config.slot
-        entered = self._table.enter(
-            slot,
-            worker=self._config.worker_index,
-            ref=launch.ref,
-            soft=limits.soft,
-            hard=limits.hard,
-            kind=CHILD,
-        )
         control.on_interrupted = lambda: self._table.mark_interrupted(slot)
         if limits.soft is not None:
             control.soft_at = entered + limits.soft

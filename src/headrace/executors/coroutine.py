@@ -261,15 +261,18 @@ class CoroutineExecutor:
         ref = Ref(claim.id, claim.claim_no)
         try:
             context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
-            call = prepare(launch, entry, context, host.resources)
-            if isinstance(call, Ran):
-                return call
             limits: Limits = launch.limits
             soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
             entered = slots.table.enter(index, worker=slots.worker, ref=ref, soft=soft, hard=limits.hard, kind=LOOP)
-            attempt = Attempt(
-                launch, call, context, limit=host.result_limit, entered=entered, mark=slots.table.mark(index)
-            )
+            # From here on, because types that load arguments are user code: what kills the process there is charged.
+            memory, place = mark = slots.table.mark(index)
+            memory[place] = 1
+            call = prepare(launch, entry, context, host.resources)
+            memory[place] = 0
+            if isinstance(call, Ran):
+                slots.table.leave(index)
+                return call
+            attempt = Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)
             if limits.soft is not None:
                 context.control.on_interrupted = lambda: slots.table.mark_interrupted(index)
             self._running[ref] = attempt

@@ -140,18 +140,22 @@ class ThreadExecutor:
         loop, entry = self._loop, launch.entry
         if loop is None or entry is None:
             raise RuntimeError("open the executor first, and give the launch its entry")
-        context = Context(launch.claim, channel=self._channel, options=launch.options, worker=self._host.worker)
-        call = prepare(launch, entry, context, self._host.resources)
-        if isinstance(call, Ran):
-            return call
         index = self._slots.take() if len(self._busy) < self._size else None
         if index is None:
             return Ran(outcome=Released())
+        context = Context(launch.claim, channel=self._channel, options=launch.options, worker=self._host.worker)
         attempt = ThreadAttempt(launch, context, index, loop.create_future())
+        # Before the arguments are loaded: their types are user code, and may end the process or never return.
+        self._enter(attempt, loop)
+        call = prepare(launch, entry, context, self._host.resources)
+        if isinstance(call, Ran):
+            attempt.settle(call.outcome)
+            self._slots.table.leave(index)
+            self._slots.give(index)
+            return call
         self._busy[launch.ref] = attempt
         if len(self._threads) < len(self._busy):
             self._add_thread()
-        self._enter(attempt, loop)
         variables = copy_context()
         variables.run(running.set, context)
         self._work.put(lambda: variables.run(self._on_thread, attempt, call, loop))

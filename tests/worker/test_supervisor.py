@@ -156,7 +156,7 @@ async def test_a_stopped_worker_process_loses_its_lease(bench: Bench, tmp_path: 
 
 
 @pytest.mark.requirement("A70")
-@pytest.mark.parametrize("name", ["poison", "poison_child"])
+@pytest.mark.parametrize("name", ["poison", "poison_child", "leave"])
 async def test_a_task_that_kills_its_process_stops_alone(bench: Bench, tmp_path: Path, name: str) -> None:
     """Charged each time until its attempts are used up; what waited beside it completes with one attempt."""
     async with opened(bench):
@@ -169,6 +169,29 @@ async def test_a_task_that_kills_its_process_stops_alone(bench: Bench, tmp_path:
             assert running.stop() == 0
         record = await bench.record(poison)
         assert (record.reason, record.attempt, len(running.said(name))) == ("lost", 3, 3)
+        assert await bench.store.check() == []
+
+
+@pytest.mark.parametrize("how", ["leave", "arguments"])
+async def test_a_process_that_user_code_ended_beside_its_coroutine_is_charged_to_it_alone(
+    bench: Bench, tmp_path: Path, how: str
+) -> None:
+    """By SystemExit out of a task that it started, or while its arguments were loaded: the neighbours go back."""
+    async with opened(bench):
+        neighbours = [await bench.enqueue("first_time_only", {"seconds": 300}) for _ in range(3)]
+        with tree(bench.store.url, tmp_path, options(lease=60.0, children=0)) as running:
+            await eventually(lambda: len(running.said("first_time_only")) == 3)
+            guilty = await (
+                bench.enqueue("leave", max_attempts=1)
+                if how == "leave"
+                else bench.enqueue("greet", {"user": "poison"}, max_attempts=1)
+            )
+            await eventually(lambda: is_in(bench, guilty, TaskState.FAILED))
+            for task in neighbours:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            assert running.stop() == 0
+        assert (await bench.record(guilty)).reason == "lost"
+        assert {(await bench.record(task)).attempt for task in neighbours} == {1}
         assert await bench.store.check() == []
 
 

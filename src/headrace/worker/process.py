@@ -16,6 +16,7 @@ import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from headrace.executors.context import running
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.runtime.signals import stop_signals
 from headrace.telemetry.console import console, log_to_console
@@ -26,6 +27,7 @@ from headrace.worker.worker import Worker
 
 GO = b"go\n"
 _PR_SET_PDEATHSIG = 1
+_LEFT = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +54,19 @@ def main(text: str) -> int:
     if identity is None:
         return 1
     _watch_supervisor()
-    return asyncio.run(_run(config, identity))
-
-
-async def _run(config: ProcessConfig, identity: str) -> int:
-    options = WorkerOptions.from_json(config.options)
     table = SlotTable.attach(Path(config.slots))
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(_run(config, identity, table))
+        except (SystemExit, KeyboardInterrupt) as error:
+            # asyncio lets these through from a task or callback that user code started, and ends the loop. The slots
+            # still say what was inside: leave at once, before an orderly end would empty them.
+            _mark_guilty(error, table, config.index)
+            os._exit(_LEFT)
+
+
+async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
+    options = WorkerOptions.from_json(config.options)
     table.tick(config.index)
     slots = SlotRange(table, worker=config.index, first=config.first_slot, count=options.slots)
     bus = Bus()
@@ -66,6 +75,21 @@ async def _run(config: ProcessConfig, identity: str) -> int:
     with stop_signals(worker.stop, worker.stop_now):
         await worker.run()
     return 0
+
+
+def _mark_guilty(error: BaseException, table: SlotTable, index: int) -> None:
+    """The loop ran the guilty step in the context of the attempt that had started it."""
+    trace, context = error.__traceback__, None
+    while trace is not None:
+        runs = trace.tb_frame.f_locals.get("self")
+        if isinstance(runs, asyncio.Handle):
+            context = getattr(runs, "_context", None)
+        trace = trace.tb_next
+    attempt = None if context is None else context.get(running)
+    for slot in table.occupied(worker=index):
+        if attempt is not None and slot.ref == (attempt.task_id, attempt.claim_no):
+            memory, place = table.mark(slot.index)
+            memory[place] = 1
 
 
 def _wait_for_go() -> str | None:

@@ -1,6 +1,8 @@
 """Transactions that meet on a PostgreSQL server, in the one order that could do harm."""
 
 import asyncio
+import statistics
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from headrace.core.errors import StoreUnavailable
 from headrace.core.task import Key, NewJob, NewTask
 from headrace.store.postgres.enqueueing import document
+from headrace.testing.store_conformance.ledger import failed_for_good
 from tests.store.test_postgres_connection import WANTS, broken_rules, done, opened
 
 _asyncpg: Any = asyncpg
@@ -90,3 +93,20 @@ async def test_claims_are_not_lost_with_the_note_of_a_late_report(
                 await store.finish("a", [done(late)], wants=WANTS)
         [again] = await store.claim("a", WANTS)
         assert (again.id, again.claim_no) == (late.id, late.claim_no + 2), "the claim nobody heard of was given back"
+
+
+async def test_critical_failures_of_one_job_do_not_wait_for_each_other_in_a_circle(postgres_url: str) -> None:
+    """Each ends the job, and with it what the others are finishing. The server finds a circle after a second."""
+    took: list[float] = []
+    async with opened(postgres_url) as store:
+        for _ in range(10):
+            job, _ = await store.create_job(NewJob(name="j", tasks=tuple(NewTask(name="t") for _ in range(6))))
+            claims = await store.claim("a", WANTS)
+            begun = time.monotonic()
+            await asyncio.gather(*[store.finish("a", [failed_for_good(claim)]) for claim in claims])
+            took.append(time.monotonic() - begun)
+            found = await store.get_job(job)
+            assert found is not None
+            assert (found.state, found.open) == ("failed", 0)
+        assert await broken_rules(store) == []
+    assert statistics.median(took) < 0.9

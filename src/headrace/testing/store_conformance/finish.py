@@ -306,3 +306,23 @@ async def a_start_that_was_not_written_is_known_by_its_duration(ledger: Ledger) 
     claim = await ledger.claim_one()
     await ledger.finish("a", replace(completed(claim), ran_for=RAN.ran_for))
     assert (await ledger.get(ran)).started_at is not None
+
+
+@cases.add()
+async def what_is_given_back_too_old_says_why_it_ended(ledger: Ledger) -> None:
+    task_id = await ledger.enqueue_one(max_age=0.1)
+    claim = await ledger.claim_one()
+    await ledger.let_pass(0.2)
+    await ledger.finish("a", released(claim))
+    record = await ledger.get(task_id)
+    assert (record.state, record.reason, record.error_class) == ("failed", "expired", "headrace.Expired")
+    assert record.error_message
+
+
+@cases.add()
+async def a_task_that_waits_again_has_made_no_progress(ledger: Ledger) -> None:
+    task_id = await ledger.enqueue_one()
+    claim = await ledger.claim_one()
+    await ledger.store.progress("a", [(ref(claim), "0.9")])
+    await ledger.finish("a", failed(claim))
+    assert (await ledger.get(task_id)).progress is None

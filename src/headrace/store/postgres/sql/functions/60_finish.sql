@@ -31,6 +31,16 @@ DECLARE
     n_completed bigint;
     n_failed bigint;
 BEGIN
+    IF 'failed' = ANY (states) THEN
+        -- A critical failure ends its job and with it every other task of the job. They are locked before our own rows:
+        -- two such finishes would otherwise each hold what the other one waits for.
+        PERFORM FROM headrace.tasks t
+        WHERE t.job IN (
+            SELECT f.job FROM unnest(tasks, states) AS s(task, state) JOIN headrace.tasks f ON f.id = s.task
+            WHERE s.state = 'failed' AND f.job IS NOT NULL AND f.critical
+        )
+        ORDER BY t.id FOR UPDATE;
+    END IF;
     IF states && ARRAY['pending', 'blocked'] THEN
         WITH input AS (
             SELECT * FROM unnest(tasks, claim_nos, states, chargeds, suspects, delays, lanes, attempts, error_classes,
@@ -121,7 +131,9 @@ BEGIN
                m.arguments, m.codec, m.version, m.options, m.gates, m.order_key, m.keyed, m.max_age, m.created_at,
                m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at, m.started_at, m.cancelling_at,
                m.progress, greatest(instant, m.started_at), m.dead_letter, m.result, m.result_ref,
-               instant + make_interval(secs => m.result_ttl), m.error_class, m.error_message
+               instant + make_interval(secs => m.result_ttl),
+               coalesce(m.error_class, CASE WHEN m.reason = 'expired' THEN 'headrace.Expired' END),
+               coalesce(m.error_message, CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END)
         FROM moved m
     ), tried AS (
         INSERT INTO headrace.attempts AS a (

@@ -267,13 +267,12 @@ asyncio.run(main())
 
 def test_children_die_with_the_worker(tmp_path: Path) -> None:
     """Even one that holds the interpreter and one that swallows every exception."""
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "running\n"
-        below = psutil.Process(worker.pid).children(recursive=True)
-        assert len(below) == 3
-    finally:
-        worker.kill()
-        worker.wait()
+    with subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "running\n"
+            below = psutil.Process(worker.pid).children(recursive=True)
+            assert len(below) == 3
+        finally:
+            worker.kill()
     wait_until(lambda: not any(process.is_running() and process.status() != "zombie" for process in below))

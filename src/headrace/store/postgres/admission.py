@@ -111,6 +111,10 @@ class Room:
 
     def pass_or_park(self, ref: Ref, gates: Sequence[Gate]) -> None:
         wanted: list[tuple[str, int]] = []
+        if any(ref in self.slots[gate_key(gate)].values() for gate in gates):
+            # An earlier try was written, and its answer lost: it paid, and it must not be parked with its slots.
+            self.admitted.append(ref)
+            return
         for gate in gates:
             if gate.kind == "rate":
                 continue
@@ -126,21 +130,15 @@ class Room:
             self.parked[ref] = (None, wait)
             return
         for key, slot in wanted:
-            if self.slots[key].get(slot) != ref:
-                self.slots[key][slot] = ref
-                self.taken.append((key, slot, ref))
+            self.slots[key][slot] = ref
+            self.taken.append((key, slot, ref))
         self.admitted.append(ref)
 
     def _slot(self, ref: Ref, gate: Gate) -> int | None:
-        """A free slot, or the one that an earlier try of this very admission took."""
+        """A free one."""
         taken = self.slots[gate_key(gate)]
         if gate.kind == "order":
-            if self.heads.get(gate.key) != ref.id:
-                return None
-            return 0 if taken.get(0, ref) == ref else None
-        mine = next((slot for slot, holder in taken.items() if holder == ref), None)
-        if mine is not None:
-            return mine
+            return 0 if self.heads.get(gate.key) == ref.id and 0 not in taken else None
         return next((slot for slot in range(gate.n) if slot not in taken), None)
 
     def _spend(self, rates: Sequence[Gate]) -> float:

@@ -265,3 +265,19 @@ async def every_task_behind_a_rate_starts_in_the_end(ledger: Ledger) -> None:
         await ledger.store.promote()
         await ledger.store.unpark()
     raise AssertionError(f"only {len(done)} of {len(ids)} tasks behind a rate were started")
+
+
+@cases.add()
+async def the_same_admission_twice_is_paid_once(ledger: Ledger) -> None:
+    """The answer to the first was lost. Were the token asked for again, the task would be parked and keep its slots."""
+    gates = (
+        Gate(kind="limit", key="k"),
+        Gate(kind="order", key="k"),
+        Gate(kind="rate", key="k", n=1, per=600.0),
+    )
+    await ledger.enqueue_one(gates=gates)
+    claims = await ledger.claim()
+    first = await ledger.store.admit("a", claims)
+    assert first.admitted == {ref(claims[0])}
+    assert await ledger.store.admit("a", claims) == first
+    await ledger.finish("a", completed(claims[0]))

@@ -134,3 +134,19 @@ def test_a_process_that_is_gone_is_nobodys_fault(table: SlotTable, victim: "subp
     entered = table.enter(0, worker=0, ref=Ref(1, 1), soft=1, hard=20, pid=victim.pid, kind=CHILD)
     assert Watchdog(table).run_once(entered + 2) == []
     assert Watchdog(table).run_once(entered + 22) == []
+
+
+def test_what_waits_is_seen_from_outside(table: SlotTable) -> None:
+    slots, other = SlotRange(table, worker=3), SlotTable.attach(table.path)
+    places = [slots.wait(Ref(number, 1)) for number in range(1, 2000)]
+    assert places.count(None) == 1999 - 1024
+    assert len(other.waiting(3)) == 1024
+    assert other.waiting(2) == set()
+    assert places[0] is not None
+    slots.no_longer_waits(places[0])
+    assert Ref(1, 1) not in other.waiting(3)
+    assert slots.wait(Ref(7, 2)) == places[0]
+    assert Ref(7, 2) in other.waiting(3)
+    SlotRange(table, worker=3).forget_waiting()
+    assert other.waiting(3) == set()
+    other.close()

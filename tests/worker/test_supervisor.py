@@ -231,6 +231,19 @@ async def test_what_waits_behind_a_blocked_loop_is_given_back(bench: Bench, tmp_
         assert await bench.store.check() == []
 
 
+async def test_what_ended_before_the_loop_was_blocked_does_not_run_again(bench: Bench, tmp_path: Path) -> None:
+    """Their outcomes wait in the blocked process: they are not given to the other one, and land in the end."""
+    async with opened(bench):
+        ended = [await bench.enqueue("greet", {"user": n}) for n in range(30)]
+        blocking = await bench.enqueue("block", {"seconds": 4.0})
+        with tree(bench.store.url, tmp_path, options(lease=60.0, processes=2, concurrency=50, children=0)) as running:
+            for task in [*ended, blocking]:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            assert running.stop() == 0
+            assert sorted(int(line[1]) for line in running.said("greet")) == ended
+        assert await bench.store.check() == []
+
+
 async def test_a_lease_that_was_lost_ends_the_process_and_another_incarnation_starts(
     bench: Bench, tmp_path: Path
 ) -> None:

@@ -23,6 +23,11 @@ _VERDICT, _INTERRUPTED, _INSIDE = 1, 3, 12
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
+_WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
+_PLACES = 1024
+
+_FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
+_FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * _PLACES * _WAITING.size
 
 FREE, USED = 0, 1
 VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
@@ -58,7 +63,7 @@ class SlotTable:
 
     @classmethod
     def create(cls, path: Path, capacity: int) -> "SlotTable":
-        size = _HEADER.size + _MAX_WORKERS * _TICK.size + capacity * _SLOT.size
+        size = _FIRST_SLOT + capacity * _SLOT.size
         with open(path, "wb") as file:
             file.truncate(size)
         table = cls.attach(path, capacity=capacity)
@@ -79,7 +84,7 @@ class SlotTable:
         self._memory.close()
 
     def _offset(self, index: int) -> int:
-        return _HEADER.size + _MAX_WORKERS * _TICK.size + index * _SLOT.size
+        return _FIRST_SLOT + index * _SLOT.size
 
     def enter(
         self,
@@ -161,12 +166,26 @@ class SlotTable:
                     found.append(slot)
         return found
 
+    def put_waiting(self, worker: int, place: int, ref: Ref) -> None:
+        """What a worker process has claimed and not started, so that its supervisor can give it away when the process
+        no longer turns: what is not here has been started, and may have an outcome already.
+        """
+        _WAITING.pack_into(self._memory, _FIRST_PLACE + (worker * _PLACES + place) * _WAITING.size, *ref)
+
+    def waiting(self, worker: int) -> set[Ref]:
+        first = _FIRST_PLACE + worker * _PLACES * _WAITING.size
+        found = _WAITING.iter_unpack(self._memory[first : first + _PLACES * _WAITING.size])
+        return {Ref(task, claim_no) for task, claim_no in found if task}
+
     def tick(self, worker: int) -> None:
         """The event loop of a worker process says that it turns."""
         _TICK.pack_into(self._memory, _HEADER.size + worker * _TICK.size, time.monotonic())
 
     def last_tick(self, worker: int) -> float:
         return _TICK.unpack_from(self._memory, _HEADER.size + worker * _TICK.size)[0]
+
+
+_NOBODY = Ref(0, 0)
 
 
 class SlotRange:
@@ -179,6 +198,7 @@ class SlotRange:
         if not 0 <= first <= last <= table.capacity:
             raise ValueError(f"slots {first} to {last} do not lie in a table of {table.capacity}")
         self._free = list(range(last - 1, first - 1, -1))
+        self._places = list(range(_PLACES - 1, -1, -1))
 
     def free(self) -> int:
         return len(self._free)
@@ -189,3 +209,20 @@ class SlotRange:
 
     def give(self, index: int) -> None:
         self._free.append(index)
+
+    def wait(self, ref: Ref) -> int | None:
+        """Note that `ref` waits to be started; the place is to be given back. None when too many wait already."""
+        if not self._places:
+            return None
+        place = self._places.pop()
+        self.table.put_waiting(self.worker, place, ref)
+        return place
+
+    def no_longer_waits(self, place: int) -> None:
+        self.table.put_waiting(self.worker, place, _NOBODY)
+        self._places.append(place)
+
+    def forget_waiting(self) -> None:
+        """A new process: what the one before it noted is nobody's any more."""
+        for place in range(_PLACES):
+            self.table.put_waiting(self.worker, place, _NOBODY)

@@ -62,7 +62,7 @@ class Watchdog:
             return Act(what="kill", slot=slot) if condemn(self._table, slot, VERDICT_TIMEOUT) else None
         # Threads and commands are not interrupted by a signal to the process.
         if now >= slot.soft and not slot.interrupted and slot.kind in (LOOP, CHILD):
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(slot.pid, SOFT_SIGNAL)
                 return Act(what="interrupt", slot=slot)
         return None
@@ -109,7 +109,7 @@ def end_groups(table: SlotTable, *, worker: int) -> list[Ref]:
     ended: list[Ref] = []
     for slot in table.occupied(worker=worker):
         if slot.kind == GROUP:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(slot.pid, signal.SIGKILL)
             ended.append(slot.ref)
     return ended

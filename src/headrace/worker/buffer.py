@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from headrace.core.lanes import Lane, LaneCredit
 from headrace.core.task import Pool, Want
+from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
 type _Entry = tuple[int, object, int, Held]
@@ -99,9 +100,13 @@ class QueueBuffer:
 
 
 class Buffer:
-    """Everything claimed and not started. Queues take turns; within a queue the lane credit decides."""
+    """Everything claimed and not started. Queues take turns; within a queue the lane credit decides.
 
-    def __init__(self, *, retry_ratio: float) -> None:
+    With `slots`, the supervisor can see what waits here.
+    """
+
+    def __init__(self, *, retry_ratio: float, slots: SlotRange | None = None) -> None:
+        self._slots = slots
         self._retry_ratio = retry_ratio
         self._credits: dict[str, LaneCredit] = {}
         self._queues: dict[tuple[Pool, str], QueueBuffer] = {}
@@ -130,6 +135,14 @@ class Buffer:
     def add(self, held: Held) -> None:
         self.queue(held.pool, held.claim.queue).lanes[Lane(held.claim.lane)].push(held)
         self._counts[held.pool] = self._counts.get(held.pool, 0) + 1
+        if self._slots is not None:
+            held.place = self._slots.wait(held.ref)
+
+    def _left(self, held: Held) -> Held:
+        if self._slots is not None and held.place is not None:
+            self._slots.no_longer_waits(held.place)
+            held.place = None
+        return held
 
     def take(self, pool: Pool) -> Held | None:
         if not self._counts.get(pool):
@@ -139,15 +152,15 @@ class Buffer:
             turns.rotate(-1)
             if turns[-1]:
                 self._counts[pool] -= 1
-                return turns[-1].take(self.credit(turns[-1].queue))
+                return self._left(turns[-1].take(self.credit(turns[-1].queue)))
 
     def remove(self, held: Held) -> None:
-        self._remove({id(held)})
+        self._remove({id(self._left(held))})
 
     def take_older(self, than: float) -> list[Held]:
         """Remove and return what was asked for before the monotonic instant `than`."""
         old = [held for held in self.entries() if held.since < than]
-        self._remove({id(held) for held in old})
+        self._remove({id(self._left(held)) for held in old})
         return old
 
     def entries(self) -> list[Held]:

@@ -11,6 +11,7 @@ from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ClaimedTask, Pool, Ref
 from headrace.executors.base import Executor, Launch
+from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TaskClaimed, TaskFinished, TaskStarted
 from headrace.worker.buffer import Buffer
@@ -39,6 +40,7 @@ class Dispatcher:
         bus: Bus,
         rng: random.Random,
         finished: Callable[[Ref], None],
+        slots: SlotRange | None = None,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -58,7 +60,7 @@ class Dispatcher:
         self._turn_pending = False
         self._accepting = True
         self.holding = Holding()
-        self.buffer = Buffer(retry_ratio=options.retry_ratio)
+        self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
         self.claimer = Claimer(
             store=store,

@@ -21,6 +21,7 @@ class Held:
         "claim",
         "entered",
         "landed",
+        "place",
         "pool",
         "ref",
         "since",
@@ -39,6 +40,7 @@ class Held:
         self.start_written = False
         self.cancelling = False
         self.abandoned = False  # the claim is no longer ours: whatever it does is not reported
+        self.place: int | None = None  # where the slot table says that it waits
         self.task: asyncio.Task[None] | None = None
         self.landed: asyncio.Event | None = None  # for a suspect: the ledger has its outcome
 

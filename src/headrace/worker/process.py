@@ -69,6 +69,7 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
     options = WorkerOptions.from_json(config.options)
     table.tick(config.index)
     slots = SlotRange(table, worker=config.index, first=config.first_slot, count=options.slots)
+    slots.forget_waiting()
     bus = Bus()
     bus.subscribe(console)
     worker = Worker(load(config.target), options=options, slots=slots, identity=identity, target=config.target, bus=bus)

@@ -42,6 +42,7 @@ from headrace.worker.worker import upkeep_services, worker_record
 
 _QUICK_DEATH = 5.0
 _LONGEST_BACKOFF = 10.0
+_MOST = 10_000
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
 
 
@@ -197,6 +198,10 @@ class Supervisor:
         for slot in slots:
             if slot.kind in (CHILD, GROUP) and slot.pid != process.pid:
                 _kill(slot.pid, group=slot.kind == GROUP)
+        # At once, and all of them: while the ledger cannot be written the numbers of dead processes may be given anew,
+        # and nobody must be signalled or killed by what stands here.
+        for index in range(process.index * self.options.slots, (process.index + 1) * self.options.slots):
+            table.leave(index)
         # Read before the children were killed: one that left its slot since has no worker to report to either.
         death = Death(
             worker=process.id,
@@ -211,8 +216,6 @@ class Supervisor:
 
         await _insist(lambda: empty_hands(store, process.id, decide))
         released = await _insist(lambda: store.deregister(process.id))
-        for slot in slots:
-            table.leave(slot.index)
         self.bus.emit(WorkerStopped(worker=process.id, released=released, reason=f"exit {death.exit_code}"))
 
     def _lease_lost(self, process: WorkerProcess) -> None:
@@ -224,14 +227,15 @@ class Supervisor:
     async def _release_unstarted(self, store: Store, table: SlotTable, process: WorkerProcess, seconds: float) -> None:
         """The loop of a process is stuck: give back what waits behind the task that blocks it.
 
-        What is entered between the two reads is written by nobody twice: the fence refuses its report.
+        Not what has run already: its outcome is in there and will be reported. What is entered between the two reads is
+        written by nobody twice: the fence refuses its report.
         """
-        held = await store.held(process.id, limit=500)
-        inside = {slot.ref for slot in table.occupied(worker=process.index)}
+        held = await store.held(process.id, limit=_MOST)
+        waiting = table.waiting(process.index)
         settlements = [
             settle(claim, Released(), DEFAULT_RETRY, rng=self._rng, execution=Execution(recorded_by="supervisor"))
             for claim in held
-            if claim.state == TaskState.CLAIMED and Ref(claim.id, claim.claim_no) not in inside
+            if claim.state == TaskState.CLAIMED and Ref(claim.id, claim.claim_no) in waiting
         ]
         if settlements:
             report = await store.finish(process.id, settlements)

@@ -146,6 +146,7 @@ class Worker:
             bus=self.bus,
             rng=self._rng,
             finished=words.finished,
+            slots=self.slots if self.supervised else None,
         )
         async with contextlib.AsyncExitStack() as stack:
             for executor in executors.values():

@@ -222,6 +222,55 @@ async def test_the_forkserver_is_started_anew(tmp_path: Path) -> None:
         assert value_of(await stand.run("echo", n=1)) == {"n": 1}
 
 
+_FRAGILE = """
+import os
+from pathlib import Path
+from headrace.testing.executor_conformance.tasks import source
+if Path(os.environ["HEADRACE_TEST_BROKEN"]).exists():
+    os._exit(7)
+"""
+
+
+async def test_one_forkserver_is_started_anew_however_often_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "fragile_target.py").write_text(_FRAGILE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    broken, starts = tmp_path / "broken", 0
+    monkeypatch.setenv("HEADRACE_TEST_BROKEN", str(broken))
+    popen = subprocess.Popen
+
+    def starting(*arguments: Any, **how: Any) -> Any:
+        nonlocal starts
+        starts += 1
+        if starts == 1:
+            raise OSError(11, "Resource temporarily unavailable")
+        return popen(*arguments, **how)
+
+    async with processes(tmp_path, target="fragile_target:source", children=1) as stand:
+        monkeypatch.setattr("headrace.executors.nursery.subprocess.Popen", starting)
+        broken.touch()
+        (forkserver,) = psutil.Process().children()
+        forkserver.kill()
+        await eventually(lambda: starts >= 4)
+        assert len([task for task in asyncio.all_tasks() if task.get_name() == "headrace-forkserver"]) == 1
+        broken.unlink()
+        assert value_of(await stand.run("echo", n=1)) == {"n": 1}
+        assert stand.executor.free() >= 1
+        assert len(psutil.Process().children()) == 1
+
+
+async def test_a_child_that_retires_does_so_though_its_last_task_is_stopped(tmp_path: Path) -> None:
+    async with processes(tmp_path, children=1) as stand:
+        executor: Any = stand.executor
+        pid = value_of(await stand.run("pid"))
+        launch, task = await stand.start("sleep")
+        executor._retire(executor._children[0])
+        await executor.stop(launch.ref, grace=10.0)
+        await asyncio.wait_for(task, 10)
+        assert value_of(await stand.run("pid")) != pid
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [

@@ -82,6 +82,8 @@ class ChildProcess:
         except OSError:  # nothing there
             return []
         numbers = [TOKEN.unpack_from(data, at)[0] for at in range(0, len(data), TOKEN.size)]
+        if EXIT_TOKEN in numbers:
+            self.retire()  # that one is for the child
         return [self.given.pop(number) for number in numbers if number in self.given]
 
     def retire(self) -> None:
@@ -133,12 +135,12 @@ class Nursery:
             str(os.getpid()),
             json.dumps([path for path in sys.path if path]),
         ]
+        self._control = ours
         with theirs:
             # On this thread: the kernel ties «die with your parent» to the thread that forked, not to the process.
             self._process = subprocess.Popen(  # noqa: ASYNC220
                 [sys.executable, "-c", _START, *arguments], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
             )
-        self._control = ours
         self._ready: asyncio.Future[str | None] = loop.create_future()
         self._wire = LoopWire(ours, loop, self._hear, self._ended)
         failure = await self._ready
@@ -172,7 +174,9 @@ class Nursery:
     def _ended(self) -> None:
         """The forkserver is gone, and the kernel has ended its children with it."""
         if not self._ready.done():
+            # Whoever opens it hears that, and decides whether to try again.
             self._ready.set_result("the forkserver ended before it was ready")
+            return
         left = [*self._by_pid.values(), *self._forking]
         self._by_pid.clear()
         self._forking.clear()
@@ -209,6 +213,8 @@ class Nursery:
     async def close(self) -> None:
         if self._wire is not None:
             self._wire.close()
+        if self._control is not None:
+            self._control.close()
         for child in [*self._by_pid.values(), *self._forking]:
             child.kill()
             child.close()

@@ -88,7 +88,7 @@ class ProcessExecutor:
         )
         try:
             await self._nursery.open()
-        except ChildrenFailed:
+        except (ChildrenFailed, OSError):
             await self._nursery.close()
             raise
         for _ in range(self._size - len(self._children)):
@@ -99,11 +99,13 @@ class ProcessExecutor:
             self._restarting = asyncio.get_running_loop().create_task(self._reopen(), name="headrace-forkserver")
 
     async def _reopen(self) -> None:
+        if self._nursery is not None:
+            await self._nursery.close()  # it has ended; this takes its exit status, or it would stay a zombie
         pause = 0.1
         while not self._closing:
             try:
                 await self._open_nursery()
-            except ChildrenFailed:
+            except (ChildrenFailed, OSError):  # it does not import now, or the machine is out of processes
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
             else:

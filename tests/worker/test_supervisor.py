@@ -1,5 +1,6 @@
 """Real processes that are killed, stopped and told to go, on both stores."""
 
+import asyncio
 import os
 import signal
 import time
@@ -242,6 +243,27 @@ async def test_what_ended_before_the_loop_was_blocked_does_not_run_again(bench: 
             assert running.stop() == 0
             assert sorted(int(line[1]) for line in running.said("greet")) == ended
         assert await bench.store.check() == []
+
+
+async def test_what_waits_for_a_child_is_not_written_as_running(bench: Bench, tmp_path: Path) -> None:
+    """Were everything to die now, what is written as running would be charged; these were handed over at one time."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0, children=1)) as running:
+            # Known as short, so that many are handed over at once.
+            for task in [await bench.enqueue("greet_child", {"user": n}) for n in range(100)]:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            long = await bench.enqueue("sleep_child", {"seconds": 3}, priority=5)
+            behind = [await bench.enqueue("greet_child", {"user": n}) for n in range(10)]
+            seen: set[str] = set()
+            while await bench.state(long) != TaskState.COMPLETED:
+                seen |= {record.state for record in (await bench.store.get(behind)).values()}
+                await asyncio.sleep(0.02)
+            for task in behind:
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+            assert running.stop() == 0
+        assert TaskState.CLAIMED in seen
+        assert TaskState.RUNNING not in seen
+        assert {(await bench.record(task)).attempt for task in behind} == {1}
 
 
 async def test_a_lease_that_was_lost_ends_the_process_and_another_incarnation_starts(

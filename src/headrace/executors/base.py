@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headrace.core.outcome import Outcome
 from headrace.core.retry import Retry
@@ -114,4 +114,13 @@ class Executor(Protocol):
         could be stopped. An attempt that is not here is ignored. One that has not entered user code yet gives
         Cancelled with ran_for None.
         """
+        ...
+
+
+@runtime_checkable
+class Queueing(Protocol):
+    """An executor whose launches may wait inside of it before their code is entered."""
+
+    def inside(self, ref: Ref) -> bool:
+        """Whether user code of this attempt has been entered and not left."""
         ...

@@ -170,6 +170,10 @@ class ProcessExecutor:
         room = sum(max(0, deep - len(child.given)) for child in self._children if _listens(child, now))
         return max(0, room - len(self._queue))
 
+    def inside(self, ref: Ref) -> bool:
+        slots = (self._slots.table.read(child.slot) for child in self._children)
+        return any(slot is not None and slot.ref == ref for slot in slots)
+
     async def run(self, launch: Launch) -> Ran:
         if self._closing:
             return Ran(outcome=Released())

@@ -10,7 +10,7 @@ from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ClaimedTask, Pool, Ref
-from headrace.executors.base import Executor, Launch
+from headrace.executors.base import Executor, Launch, Queueing
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TaskClaimed, TaskFinished, TaskStarted
@@ -90,6 +90,7 @@ class Dispatcher:
             verify_after=options.verify_after,
             answered=self._start_answered,
             executor_of=lambda held: self._executors[held.pool].name,
+            inside=self._inside,
         )
 
     # --- in ---------------------------------------------------------------------------------------------------------
@@ -149,6 +150,11 @@ class Dispatcher:
     def _free(self, pool: Pool) -> Callable[[], int]:
         executor, capacity = self._executors[pool], self._capacity[pool]
         return lambda: min(executor.free(), capacity - self._running[pool])
+
+    def _inside(self, held: Held) -> bool:
+        """What waits for a child has not started: were it written so, it would be charged if everything died now."""
+        executor = self._executors[held.pool]
+        return not isinstance(executor, Queueing) or executor.inside(held.ref)
 
     def dispatch(self) -> None:
         """Start what can start. Yields to the loop after a while, and goes on in its next turn."""

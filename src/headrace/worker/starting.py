@@ -33,6 +33,7 @@ class Starter(Service):
         verify_after: float,
         answered: Callable[[Held, Started], None],
         executor_of: Callable[[Held], str],
+        inside: Callable[[Held], bool],
     ) -> None:
         super().__init__(Pace(interval=late / 2, jitter=0.0))
         self._store = store
@@ -42,6 +43,7 @@ class Starter(Service):
         self._verify_after = verify_after
         self._answered = answered
         self._executor_of = executor_of
+        self._inside = inside
         self._one_suspect = asyncio.Lock()
         self.suspect_since = 0.0  # when the lock was last taken
 
@@ -50,7 +52,7 @@ class Starter(Service):
         due = [
             held
             for held in self._holding.at(Stage.RUNNING)
-            if not held.start_written and held.entered is not None and held.entered <= late
+            if not held.start_written and held.entered is not None and held.entered <= late and self._inside(held)
         ]
         by_executor: dict[str, list[Held]] = {}
         for held in due[:_BATCH]:

@@ -40,6 +40,36 @@ _CLOSING_SECONDS = 5.0
 # Connections of the parent process. Closing them in a forked child could remove the write-ahead log under the parent.
 _ABANDONED: list[Any] = []
 
+# A fork copies SQLite's idea of which locks this process holds. Made in the middle of a transaction it would leave the
+# child with a write lock that nobody ever releases, and the child would hold everybody's turn while it waits for it. So
+# a fork waits for the moment between two transactions, but not for ever: one that waits for a user's own transaction
+# holds no lock yet, and that user may be the one who forks.
+_FORK_SECONDS = 2.0
+_THREADS: set["_Thread"] = set()
+_STILL: dict[int, list[threading.Lock]] = {}
+
+
+def _before_fork() -> None:
+    until = time.monotonic() + _FORK_SECONDS
+    _STILL[threading.get_ident()] = [
+        thread.between
+        for thread in list(_THREADS)
+        if thread.between.acquire(timeout=max(0.0, until - time.monotonic()))
+    ]
+
+
+def _after_fork() -> None:
+    for lock in _STILL.pop(threading.get_ident(), ()):
+        lock.release()
+
+
+def _after_fork_in_child() -> None:
+    _STILL.clear()
+    _THREADS.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
 
 class Transaction:
     """What a verb sees of its transaction: named queries, one instant, and whom to wake after the commit."""
@@ -105,9 +135,11 @@ class _Thread:
         self._closing = False
         self._watch_at: float | None = None
         self._turns = Turns(database.path) if writes and not database.in_memory else None
+        self.between = threading.Lock()  # held while SQLite is at work, so that nobody forks then
         self.connection: sqlite3.Connection | None = None
         name = f"headrace-sqlite-{'writer' if writes else 'reader'}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        _THREADS.add(self)
         self._thread.start()
 
     def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> _Job:
@@ -137,6 +169,7 @@ class _Thread:
                 except Exception as error:
                     self._fail_waiting(error)
         finally:
+            _THREADS.discard(self)
             if self.connection is not None:
                 self.connection.close()
             if self._turns is not None:
@@ -161,7 +194,7 @@ class _Thread:
         now = time.monotonic()
         if self._watch_at is None or now >= self._watch_at:
             self._watch_at = now + 1.0
-            with suppress(sqlite3.Error):  # only hints are lost, until the next look
+            with self.between, suppress(sqlite3.Error):  # only hints are lost, until the next look
                 pause = self._database.watch(self._database.transaction(self.connection))
                 self._watch_at = None if pause is None else now + pause
 
@@ -187,17 +220,18 @@ class _Thread:
         if self.connection is None:
             self.connection = self._connected()
         if not self._writes:
-            self._read(self.connection)
+            with self.between:
+                self._read(self.connection)
             return
         if (job := self._next_alone()) is not None:
             if job.work is connected:
                 job.future.set_result(None)
                 return
-            with self._held(urgent=False):
+            with self._held(urgent=False), self.between:
                 self._run_alone(self.connection, job)
             return
         urgent = bool(self._urgent)
-        with self._held(urgent=urgent):
+        with self._held(urgent=urgent), self.between:
             done, error = self._write_together(self.connection, only_urgent=urgent)
         for job in done:
             if error is not None:
@@ -219,9 +253,10 @@ class _Thread:
         turn, and that user may be waiting for this very connection.
         """
         if self._writes and not self._database.is_made():
-            with self._held(urgent=False):
+            with self._held(urgent=False), self.between:
                 return self._database.connect(writes=True)
-        return self._database.connect(writes=self._writes)
+        with self.between:
+            return self._database.connect(writes=self._writes)
 
     def _held(self, *, urgent: bool) -> AbstractContextManager[None]:
         return nullcontext() if self._turns is None else self._turns.taken(urgent=urgent)

@@ -10,7 +10,6 @@ from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
 from headrace.settings import Settings
 from headrace.worker.options import WorkerOptions
-from headrace.worker.supervisor import run
 
 Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
@@ -66,6 +65,9 @@ def worker(
 
     What is not said here comes from App(...), then from HEADRACE_*, then from the defaults.
     """
+    # Imported here: a third of the time that every other command would take to begin.
+    from headrace.worker.supervisor import run
+
     given = {
         "queues": None if queues is None else _names(queues),
         "concurrency": concurrency,

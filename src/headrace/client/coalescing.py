@@ -7,6 +7,7 @@ write fails all the same, each caller's tasks are written on their own, and only
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.task import Enqueued, NewTask
@@ -28,7 +29,8 @@ class Coalescer:
         future: asyncio.Future[list[Enqueued]] = asyncio.get_running_loop().create_future()
         self._waiting.append((tasks, future))
         if self._flushing is None:
-            self._flushing = asyncio.create_task(self._flush(), name="headrace-coalescer")
+            # In a context of its own: it serves everyone, and must not end with the task whose call came first.
+            self._flushing = asyncio.create_task(self._flush(), name="headrace-coalescer", context=Context())
         return await future
 
     async def drained(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 
 from headrace.core.errors import NotFound, StoreError, StoreUnavailable
 from headrace.core.task import TaskRecord
@@ -29,7 +30,8 @@ class Poller:
         self._waiting.setdefault(task, set()).add(future)
         self._arrived.set()
         if self._polling is None:
-            self._polling = asyncio.create_task(self._poll(), name="headrace-poller")
+            # In a context of its own: it serves everyone, and must not end with the task whose call came first.
+            self._polling = asyncio.create_task(self._poll(), name="headrace-poller", context=Context())
         try:
             return await future
         finally:

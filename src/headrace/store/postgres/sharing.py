@@ -6,6 +6,7 @@ under way.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import NamedTuple
 
 from headrace.core.errors import StoreUnavailable
@@ -47,8 +48,8 @@ class SharedCommits:
             n += len(self._line[taken].tasks)
             taken += 1
         callers, self._line = self._line[:taken], self._line[taken:]
-        # A task of its own: a caller that gives up must not take the others' commit with it.
-        commit = asyncio.create_task(self._commit(callers), name="headrace-enqueue")
+        # A task and a context of its own: a caller that gives up must not take the others' commit with it.
+        commit = asyncio.create_task(self._commit(callers), name="headrace-enqueue", context=Context())
         self._commits.add(commit)
         commit.add_done_callback(self._ended)
 

@@ -5,6 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from typing import Any
 
 import asyncpg
@@ -110,7 +111,7 @@ class Listener:
         subscriber = _Subscriber(worker, queues)
         self._subscribers.add(subscriber)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._serve(), name="headrace-listen")
+            self._task = asyncio.create_task(self._serve(), name="headrace-listen", context=Context())
         try:
             yield subscriber.hints()
         finally:

@@ -332,3 +332,20 @@ async def test_a_store_that_is_away_does_not_look_like_a_blocked_loop(bench: Ben
         worker.stop()
         await asyncio.wait_for(running, 30)
         assert max(silences) < 1.0
+
+
+async def test_words_that_no_database_takes_do_not_end_the_worker(bench: Bench) -> None:
+    """NUL, half a surrogate pair, a level that is no word: each would be refused by some driver."""
+
+    async def talk() -> None:
+        current.log("a\0b \ud800", x="\ud801\0")
+        current.log("by number", level=20)  # pyright: ignore[reportArgumentType]
+        current.log("odd", level="in\0fo\ud800")  # pyright: ignore[reportArgumentType]
+        current.progress(0.5, message="\0\ud800")
+
+    bench.app.add(talk)
+    async with opened(bench):
+        task = await bench.enqueue("talk")
+        await bench.burst()
+        assert await bench.state(task) == TaskState.COMPLETED
+        assert [line.stream for line in await bench.store.logs(task)] == ["info", "20", "in\\x00fo\\ud800"]

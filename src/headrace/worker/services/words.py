@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from headrace.core.task import Ref
 from headrace.executors.context import LogLine, Progress
+from headrace.executors.invocation import visible
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
 
@@ -34,7 +35,8 @@ class Words(Service):
         self._sizes[ref] = (count + 1, size + len(text))
         if count + 1 == _MOST_LINES or size + len(text) > _MOST_BYTES:
             text = "… the log of this attempt is full; later lines are dropped"
-        self._lines.append((ref, count, line.level, text))
+        # Whatever the task gave as level (a number, say) must not be what ends its worker.
+        self._lines.append((ref, count, visible(str(line.level)), text))
         if len(self._lines) >= _LINES:
             self.wake()
 

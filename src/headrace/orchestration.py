@@ -227,6 +227,8 @@ def _prepared(
     app: App, entrypoint: str, kwargs: Mapping[str, Any], *, max_retries: int | None = None, **options: Any
 ) -> NewTask:
     """An entrypoint is not imported here: the program that creates a job need not have the code of its tasks."""
+    if "\0" in entrypoint:
+        raise ArgumentError(f"entrypoint {entrypoint!r} holds NUL, which no store keeps")
     checked = Options().changed(entrypoint, options)
     retry = effective_retry(app.engine, checked)
     codec = app.codecs.default

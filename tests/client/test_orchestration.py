@@ -1,13 +1,22 @@
 """The functions of the orchestration specification, by its names, on both stores."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
 
 from headrace import App, orchestration
-from headrace.core.errors import ArgumentError, EntrypointError, NoCurrentTask, NotFound, TaskFailed, WrongState
+from headrace.core.errors import (
+    ArgumentError,
+    EntrypointError,
+    NoCurrentTask,
+    NotFound,
+    StoreUnavailable,
+    TaskFailed,
+    WrongState,
+)
 from headrace.core.states import JobState, TaskState
 from headrace.orchestration import (
     Context,
@@ -232,7 +241,8 @@ async def test_workers(app: App):
     worker = await register_worker("host", 42)
     assert worker.id.startswith("host:42:")
     await worker_heartbeat(worker.id)
-    assert [found.id for found in await list_workers()] == [worker.id]
+    (found,) = await list_workers()
+    assert (found.id, found.hostname, found.pid, found.beat) == (worker.id, "host", 42, worker.beat + 1)
     with pytest.raises(NotFound, match="register again"):
         await worker_heartbeat("nobody")
     assert await deregister_worker(worker.id) == 0
@@ -253,3 +263,29 @@ def test_the_app_comes_from_the_environment_when_none_is_configured(sqlite_url: 
     assert app.url == sqlite_url
     assert app.jobs.get(job.id).name == "from the environment"
     app.close()
+
+
+@pytest.mark.requirement("A25")
+async def test_a_client_that_is_cut_off_after_its_first_write_leaves_all_or_nothing(
+    app: App, monkeypatch: pytest.MonkeyPatch
+):
+    """A25: job and tasks are one write; a second one, had there been any, would have been lost."""
+    calls: list[int] = []
+
+    def cut_off_after_one(name: str) -> None:
+        real = getattr(app.engine, name)
+
+        async def call(*args: object) -> object:
+            calls.append(1)
+            if len(calls) > 1:
+                raise StoreUnavailable("gone")
+            return await real(*args)
+
+        monkeypatch.setattr(app.engine, name, call)
+
+    cut_off_after_one("run")
+    cut_off_after_one("enqueue")
+    with contextlib.suppress(StoreUnavailable):
+        await create_job("cut", tasks=[{"entrypoint": f"{HERE}.double", "kwargs": {"number": n}} for n in (1, 2)])
+    monkeypatch.undo()
+    assert [(job.name, job.total_tasks) for job in await list_jobs()] in ([], [("cut", 2)])

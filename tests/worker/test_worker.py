@@ -1,22 +1,26 @@
 """One worker in one process, on both stores: what it claims it runs, and what it ran it reports."""
 
 import asyncio
+import contextlib
 import random
 import time
 from datetime import timedelta
 
 import pytest
 
+from headrace.client.breakers import Breaker
+from headrace.core.breaker import BreakerPolicy
 from headrace.core.errors import BreakerOpen, Permanent
 from headrace.core.lanes import Lane
 from headrace.core.outcome import Cancel, Completed, Failed, RetryAfter, Snooze
 from headrace.core.retry import ErrorSignature, Retry
 from headrace.core.settlement import Execution, settle
 from headrace.core.states import AttemptState, TaskState
-from headrace.core.task import ErrorInfo, NewTask, Ref, Want
+from headrace.core.task import ErrorInfo, NewJob, NewTask, Ref, Want
 from headrace.executors.context import current
 from headrace.store.base import CancelAnswer
 from headrace.worker.holding import Stage
+from headrace.worker.services.depth import RetryDepth
 from headrace.worker.worker import Worker, worker_record
 from tests.support.waiting import eventually
 from tests.worker.bench import Bench, opened
@@ -206,8 +210,12 @@ async def test_a_name_nobody_knows_goes_back_and_at_last_fails(bench: Bench) -> 
         assert failed.reason in ("unknown_task", "expired")
 
 
+async def _nothing_expires(*, limit: int = 0) -> int:
+    return 0
+
+
 @pytest.mark.requirement("F19")
-async def test_what_is_too_old_fails_without_running(bench: Bench) -> None:
+async def test_what_is_too_old_fails_without_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
 
     async def run() -> None:
@@ -215,6 +223,7 @@ async def test_what_is_too_old_fails_without_running(bench: Bench) -> None:
 
     bench.app.add(run)
     async with opened(bench):
+        monkeypatch.setattr(bench.store, "expire", _nothing_expires)
         task = await bench.enqueue("run", max_age=0.001)
         await asyncio.sleep(0.01)
         await bench.burst()
@@ -437,3 +446,53 @@ async def fail_all(bench: Bench, worker: str, claims) -> None:
         settle(claim, failed, policy, rng=random.Random(1), execution=Execution(ran_for=0.1)) for claim in claims
     ]
     await bench.store.finish(worker, settlements)
+
+
+@pytest.mark.requirement("A65")
+async def test_a_permanent_error_fails_its_job(bench: Bench) -> None:
+    """A65 (the job's part): one permanent error of a critical task, and the job is failed."""
+
+    async def hopeless() -> None:
+        raise Permanent("no")
+
+    bench.app.add(hopeless)
+    async with opened(bench):
+        job, _ = await bench.store.create_job(NewJob(name="j", tasks=(bench.app.task("hopeless"),)))
+        await bench.burst()
+        found = await bench.store.get_job(job)
+        assert found is not None
+        assert (found.state, found.failed) == ("failed", 1)
+
+
+@pytest.mark.requirement("F24")
+async def test_an_open_breaker_keeps_the_block_from_being_entered(bench: Bench) -> None:
+    """F24: the task is not run, stays pending until the breaker may be probed, and loses no attempt."""
+    breaker = Breaker("mail", BreakerPolicy(volume_threshold=2, timeout=600))
+    for _ in range(2):
+        with contextlib.suppress(ConnectionError), breaker.call():
+            raise ConnectionError
+    entered: list[int] = []
+
+    async def guarded() -> None:
+        async with breaker.call():
+            entered.append(1)
+
+    bench.app.add(guarded)
+    async with opened(bench):
+        task = await bench.enqueue("guarded", max_attempts=1)
+        await bench.burst()
+        record = await bench.record(task)
+        assert (record.state, record.attempt, entered) == (TaskState.PENDING, 0, [])
+        assert record.eligible_at - record.enqueued_at > timedelta(seconds=500)
+
+
+@pytest.mark.requirement("F16")
+async def test_the_configured_ratio_is_what_the_buffer_uses(bench: Bench) -> None:
+    """F16: from the start, and still after the depth of the lane was measured."""
+    async with opened(bench), bench.running(retry_ratio=0.4) as worker:
+        buffer = worker.dispatcher.buffer
+        assert buffer.credit("default").ratio == 0.4
+        await RetryDepth(
+            store=bench.store, buffer=buffer, queues=lambda: ["default"], options=worker.options
+        ).run_once()
+        assert buffer.credit("default").ratio == 0.4

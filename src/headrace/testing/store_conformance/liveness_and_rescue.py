@@ -19,8 +19,12 @@ async def worker(ledger: Ledger, worker_id: str) -> WorkerRecord:
 async def a_registered_worker_is_listed(ledger: Ledger) -> None:
     """A23: with its fields and zero counts, under the id it gave."""
     record = await ledger.worker_record("host:77:1234", pid=77, queues=("default", "mail"), lease=12.5, version="9.9")
+    before = await ledger.store.now()
     await ledger.store.register(record)
     found = await worker(ledger, "host:77:1234")
+    after = await ledger.store.now()
+    assert before <= found.started_at <= after
+    assert before <= found.last_heartbeat <= after
     assert (found.hostname, found.pid, found.state, found.kind) == ("host", 77, "active", "worker")
     assert (found.queues, found.lease, found.version) == (("default", "mail"), 12.5, "9.9")
     assert (found.tasks_completed, found.tasks_failed, found.stopped_at) == (0, 0, None)

@@ -14,6 +14,7 @@ async def claimed_then_running_then_completed(ledger: Ledger) -> None:
     """A16: the three transitions in order; A21: each sets its instant; A15: the words are the specification's."""
     task_id = await ledger.enqueue_one()
     assert await ledger.state(task_id) == "pending"
+    await ledger.let_pass(0.01)
     claim = await ledger.claim_one()
     assert await ledger.state(task_id) == "claimed"
     await ledger.let_pass(0.01)
@@ -22,7 +23,7 @@ async def claimed_then_running_then_completed(ledger: Ledger) -> None:
     assert running.state is TaskState.RUNNING
     assert running.claimed_at is not None
     assert running.started_at is not None
-    assert running.started_at >= running.claimed_at
+    assert running.started_at > running.claimed_at > running.created_at
     (attempt,) = await ledger.attempts(task_id)
     assert (attempt.claim_no, attempt.state, attempt.worker) == (claim.claim_no, AttemptState.RUNNING, "a")
     assert (attempt.executor, attempt.charged) == ("coroutine", False)
@@ -32,7 +33,8 @@ async def claimed_then_running_then_completed(ledger: Ledger) -> None:
     assert done.state is TaskState.COMPLETED
     assert done.finished_at is not None
     assert done.started_at is not None
-    assert done.finished_at >= done.started_at
+    assert done.finished_at > done.started_at == running.started_at
+    assert done.claimed_at == running.claimed_at
     (attempt,) = await ledger.attempts(task_id)
     assert (attempt.state, attempt.charged, attempt.attempt) == (AttemptState.SUCCEEDED, True, 1)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from sqlalchemy.schema import CreateSchema
 
 from headrace import _version
@@ -216,3 +216,13 @@ def test_a_database_in_memory_is_upgraded_on_its_connection() -> None:
     with pytest.raises(SettingsError, match="in memory"):
         migrations.upgrade("sqlite:///:memory:", name="headrace")
     connection.close()
+
+
+@pytest.mark.requirement("A23")
+def test_workers_are_found_by_state_host_and_heartbeat(sqlite_url: str) -> None:
+    """A23 (the indexes): each of the three columns has its own."""
+    migrations.upgrade(sqlite_url, name="headrace")
+    engine = engine_for(sqlite_url)
+    indexes = inspect(engine).get_indexes("headrace_workers")
+    engine.dispose()
+    assert {("state",), ("hostname",), ("last_heartbeat",)} <= {tuple(index["column_names"]) for index in indexes}

@@ -365,13 +365,12 @@ class Database:
             self.path, timeout=self._locked_seconds, isolation_level=None, cached_statements=512
         )
         synchronous = self.options.synchronous
-        if synchronous.upper() not in ("OFF", "NORMAL", "FULL", "EXTRA"):
-            connection.close()
-            raise StoreError(f"synchronous must be OFF, NORMAL, FULL or EXTRA, not {synchronous!r}")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
         try:
+            if synchronous.upper() not in ("OFF", "NORMAL", "FULL", "EXTRA"):
+                raise StoreError(f"synchronous must be OFF, NORMAL, FULL or EXTRA, not {synchronous!r}")
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.execute("PRAGMA foreign_keys = OFF")
+            connection.execute("PRAGMA temp_store = MEMORY")
             if writes:
                 self.prepare(connection)
             else:

@@ -100,7 +100,7 @@ async def test_sync_and_async_entrypoints_and_their_types(app: App):
     assert results == {f"{HERE}.double": "8", f"{HERE}.double_later": "10", f"{HERE}.when": "2031"}
 
 
-@pytest.mark.requirement("A26", "A34")
+@pytest.mark.requirement("A2", "A26", "A34")
 async def test_a_task_adds_to_its_own_job_and_knows_it(app: App):
     """A26: three tasks more, in the same job, which ends after them. A34: get_current_job_id inside a task."""
     job = await create_job(

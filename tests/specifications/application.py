@@ -1,5 +1,6 @@
 """An app for a real worker. The test says by the environment which preset and which database."""
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -46,9 +47,12 @@ async def through_the_breaker(works: bool) -> str:
 
 @app.task
 async def forever() -> None:
-    import asyncio
-
     await asyncio.Event().wait()
+
+
+@app.task
+async def nap() -> None:
+    await asyncio.sleep(0.3)
 
 
 @app.task

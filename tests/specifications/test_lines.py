@@ -16,7 +16,7 @@ from headrace import App
 from headrace.core.errors import TaskFailed
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, TaskState
-from headrace.core.task import NewTask, Want
+from headrace.core.task import NewTask, TaskRecord, Want
 from headrace.orchestration import Task, create_job, get_job, get_task
 from tests.support.waiting import wait_until
 
@@ -77,6 +77,38 @@ def working() -> Iterator[None]:
 
 def named(name: str, arguments: str = "{}", **more: Any) -> NewTask:
     return NewTask(name=f"tests.specifications.application.{name}", arguments=arguments, pool="child", **more)
+
+
+@pytest.mark.requirement("A1")
+def test_the_work_of_one_job_is_spread_over_workers(use: Any):
+    """A1: two worker processes, each with an id and a process of its own, share the tasks of one job. (Hosts differ in
+    nothing but the name in that id.)"""
+    app = use("aaiclick")
+    job = app.jobs.create("spread", [NewTask(name="tests.specifications.application.nap") for _ in range(12)])
+    work("--processes", "2", "--concurrency", "1")
+    assert app.jobs.get(job.id).state is JobState.COMPLETED
+    workers = {app.tasks.attempts(record.id)[0].worker for record in app.tasks.list(job=job.id)}
+    assert len(workers) == 2
+    assert len({worker.pid for worker in app.workers.list() if worker.id in workers}) == 2
+
+
+@pytest.mark.requirement("A5")
+def test_postgresql_is_the_state_store(postgres_url: str):
+    """A5: after the Alembic migration the row is in PostgreSQL, written by asyncpg, and read back as a typed record."""
+    import psycopg
+
+    app = App(postgres_url, preset="aaiclick")
+    app.upgrade()
+    id = _put(app, named("wrong"))
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT state FROM headrace.tasks WHERE id = %s", (id,)).fetchall() == [("pending",)]
+        assert connection.execute("SELECT count(*) FROM headrace.alembic_version").fetchone() == (1,)
+    record = app.tasks.get(id)
+    assert isinstance(record, TaskRecord)
+    assert record.state is TaskState.PENDING
+    assert record.created_at.tzinfo is not None
+    assert "asyncpg" in sys.modules
+    app.close()
 
 
 @pytest.mark.requirement("R8", "R109")

@@ -26,16 +26,20 @@ from headrace.store.connect import sqlite_path
 def sqlalchemy_engine(url: str, driver: str = "psycopg") -> Iterator[sqlalchemy.Engine]:
     address = url if url.startswith("sqlite") else url.replace("postgresql://", f"postgresql+{driver}://")
     engine = sqlalchemy.create_engine(address)
-    yield engine
-    engine.dispose()
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 @contextlib.asynccontextmanager
 async def async_engine(url: str, driver: str = "asyncpg"):
     scheme = "sqlite+aiosqlite://" if url.startswith("sqlite") else f"postgresql+{driver}://"
     engine = create_async_engine(url.replace(url.partition("://")[0] + "://", scheme))
-    yield engine
-    await engine.dispose()
+    try:
+        yield engine
+    finally:
+        await engine.dispose()
 
 
 # Each opens one connection in a transaction; leaving with commit=False rolls back.
@@ -52,9 +56,11 @@ def session(url: str, *, commit: bool) -> Iterator[Session]:
 def scoped(url: str, *, commit: bool) -> Iterator[Any]:
     with sqlalchemy_engine(url) as engine:
         made = scoped_session(sessionmaker(engine))
-        yield made
-        (made.commit if commit else made.rollback)()
-        made.remove()
+        try:
+            yield made
+            (made.commit if commit else made.rollback)()
+        finally:
+            made.remove()
 
 
 @contextlib.contextmanager
@@ -98,11 +104,13 @@ async def async_connection(url: str, *, commit: bool) -> AsyncIterator[AsyncConn
 @contextlib.asynccontextmanager
 async def asyncpg_connection(url: str, *, commit: bool) -> AsyncIterator[Any]:
     made = await asyncpg.connect(url)
-    transaction = made.transaction()
-    await transaction.start()
-    yield made
-    await (transaction.commit if commit else transaction.rollback)()
-    await made.close()
+    try:
+        transaction = made.transaction()
+        await transaction.start()
+        yield made
+        await (transaction.commit if commit else transaction.rollback)()
+    finally:
+        await made.close()
 
 
 @contextlib.asynccontextmanager

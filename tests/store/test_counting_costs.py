@@ -1,5 +1,6 @@
 """Looking at the queues costs the same behind any backlog; measured in steps and buffers, not in time."""
 
+import contextlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,10 +25,10 @@ _FUTURE = 2**60
 
 def _backlog(path: Path, first: int, n: int) -> None:
     """As many that are ready as that are not due yet."""
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(_FILL, (n, first, 1, 1))
         connection.execute(_FILL, (n, first + n, _FUTURE, None))
-    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.commit()
         connection.execute("ANALYZE")
 
 

@@ -3,7 +3,7 @@
 .PHONY: help demo test test-all check requirements clean
 
 # What a caller's shell says about Python must not leak into the project's own environment.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 PYTHON_RUN := .venv/bin/python
 # More arguments for pytest: make test ARGS="-k retry"
 ARGS ?=

@@ -10,6 +10,7 @@ from headrace.core.durations import Duration, as_timedelta
 from headrace.core.retry import ErrorSignature
 from headrace.core.states import AttemptState
 from headrace.core.task import ErrorInfo
+from headrace.core.values import value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class RetryAfter:
         return as_timedelta(self.delay, name="RetryAfter.delay")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Completed:
     result: str | None = None  # canonical JSON; None where the result went to a blob
     result_ref: str | None = None
@@ -54,7 +55,7 @@ class Failed:
     signature: ErrorSignature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Snoozed:
     delay: float
 
@@ -83,7 +84,7 @@ class Suspended:
     event: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Released:
     """Given back without having run (or through no fault of its own). Never charged."""
 

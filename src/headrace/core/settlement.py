@@ -1,7 +1,6 @@
 """From an outcome to what the ledger writes: one pure decision for workers, supervisors and rescuers alike."""
 
 import random
-from dataclasses import dataclass
 
 from headrace.core.lanes import Lane
 from headrace.core.outcome import (
@@ -19,9 +18,10 @@ from headrace.core.outcome import (
 from headrace.core.retry import ErrorSignature, Retry, delay, should_retry
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, ErrorInfo
+from headrace.core.values import value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Settlement:
     """One fenced write: WHERE id = task AND claim_no = claim_no AND worker = the holder AND state is held.
 
@@ -52,7 +52,7 @@ class Settlement:
         return self.state.terminal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Execution:
     """What the executing side knows beside the outcome."""
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
 from headrace.core.states import AttemptState, JobState, TaskState
+from headrace.core.values import value
 
 Kind = Literal["function", "command", "session"]
 Pool = Literal["coroutine", "child", "thread", "command", "runner"]
@@ -24,7 +25,7 @@ class Key:
     on_conflict: OnConflict = "return"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class NewTask:
     """What an enqueue writes. Durations are seconds; the store turns them into instants by its own clock."""
 
@@ -96,7 +97,7 @@ class Ref(NamedTuple):
     claim_no: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Want:
     """How many tasks of one (queue, pool, lane) a claim may take."""
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from headrace.core.outcome import Outcome
 from headrace.core.retry import Retry
 from headrace.core.task import ClaimedTask, Ref
+from headrace.core.values import value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Launch:
     """One attempt to run."""
 
@@ -66,7 +67,7 @@ class Launch:
         return Ref(self.claim.id, self.claim.claim_no)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Ran:
     """What came of a launch. `ran_for` is None when user code was never entered.
 

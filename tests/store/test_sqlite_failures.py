@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,48 @@ async def test_a_locked_database_is_reported_by_name(tmp_path: Path) -> None:
         assert (await store.enqueue([NewTask(name="goes")]))[0].created
         assert await store.counts() == {"pending": 1}
     finally:
+        stranger.close()
+        await store.close()
+
+
+async def test_a_failed_wait_for_the_lock_fails_only_who_waited_for_it(tmp_path: Path) -> None:
+    """The second call comes while the first waits in vain; the lock is free when it is the second's turn."""
+    path = tmp_path / "locked.db"
+    store = store_at(path)
+    await store.open()
+    stranger = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    waits, second_is_there = threading.Event(), threading.Event()
+    begun = 0
+
+    def trace(statement: str) -> None:
+        # SQLite tells of a statement before it runs: the first BEGIN has not asked for the lock yet.
+        nonlocal begun
+        if statement == "BEGIN IMMEDIATE":
+            begun += 1
+            if begun == 1:
+                waits.set()
+                assert second_is_there.wait(20)
+            else:
+                stranger.execute("ROLLBACK")
+
+    def watch(transaction: Transaction) -> None:
+        transaction.connection.execute("PRAGMA busy_timeout = 50").fetchall()
+        transaction.connection.set_trace_callback(trace)
+
+    try:
+        await store.database.alone(watch)
+        stranger.execute("BEGIN IMMEDIATE")
+        first = asyncio.create_task(store.enqueue([NewTask(name="waits in vain")]))
+        assert await asyncio.to_thread(waits.wait, 20)
+        second = asyncio.create_task(store.enqueue([NewTask(name="comes later")]))
+        await asyncio.sleep(0)  # its job is in the queue now
+        second_is_there.set()
+        with pytest.raises(StoreUnavailable, match=r"locked\.db"):
+            await first
+        assert (await second)[0].created
+        assert await store.counts() == {"pending": 1}
+    finally:
+        second_is_there.set()
         stranger.close()
         await store.close()
 

@@ -107,11 +107,12 @@ def connected(_: Transaction) -> None:
 
 
 class _Job:
-    __slots__ = ("expired", "future", "transaction", "value", "verb", "work")
+    __slots__ = ("expired", "future", "submitted_at", "transaction", "value", "verb", "work")
 
     def __init__(self, work: Work[Any], verb: str) -> None:
         self.work = work
         self.verb = verb
+        self.submitted_at = time.monotonic()
         self.future: Future[Any] = Future()
         self.expired = False
         self.value: Any = None
@@ -134,6 +135,7 @@ class _Thread:
         self._ready = threading.Condition(threading.Lock())
         self._closing = False
         self._watch_at: float | None = None
+        self._began = 0.0  # when the present attempt to serve began
         self._turns = Turns(database.path) if writes and not database.in_memory else None
         self.between = threading.Lock()  # held while SQLite is at work, so that nobody forks then
         self.connection: sqlite3.Connection | None = None
@@ -144,10 +146,10 @@ class _Thread:
 
     def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> _Job:
         """`alone`: under the lock between processes, but with a transaction of its own making."""
-        job = _Job(work, verb)
         with self._ready:
             if self._closing:
                 raise StoreError(f"the store of {self._database.path} is closed")
+            job = _Job(work, verb)
             (self._alone if alone else self._urgent if urgent else self._jobs).append(job)
             self._ready.notify()
         return job
@@ -162,6 +164,7 @@ class _Thread:
     def _run(self) -> None:
         try:
             while (waiting := self._wait()) is not None:
+                self._began = time.monotonic()
                 try:
                     if waiting:
                         self._serve()
@@ -212,9 +215,16 @@ class _Thread:
         return job if job is not None and job.future.set_running_or_notify_cancel() else None
 
     def _fail_waiting(self, error: Exception) -> None:
+        """Fail whoever waited when the attempt began; a later one may find the lock free, and gets an attempt anew."""
         error = translated(error, self._database.path)
-        while (job := self._next() or self._next_alone()) is not None:
-            job.future.set_exception(error)
+        with self._ready:
+            failed: list[_Job] = []
+            for jobs in (self._urgent, self._jobs, self._alone):
+                while jobs and jobs[0].submitted_at <= self._began:
+                    failed.append(jobs.popleft())
+        for job in failed:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_exception(error)
 
     def _serve(self) -> None:
         if self.connection is None:
@@ -266,6 +276,7 @@ class _Thread:
     ) -> tuple[list[_Job], Exception | None]:
         """Run waiting jobs in one transaction: those it carried, and the error that undid them all."""
         done: list[_Job] = []
+        self._began = time.monotonic()  # whoever came during the wait for the turn waits for this, too
         connection.execute("BEGIN IMMEDIATE")
         try:
             until = time.monotonic() + _SHARED_SECONDS

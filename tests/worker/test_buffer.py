@@ -32,7 +32,7 @@ class Ledger:
 
     def serve(self, buffer: Buffer, room: int) -> None:
         queue = buffer.queue("coroutine", "default")
-        for want in queue.wants("coroutine", buffer.credit("default"), room):
+        for want in queue.wants("coroutine", room):
             delivered = min(want.n, self.left[want.lane])
             self.left[want.lane] -= delivered
             for _ in range(delivered):

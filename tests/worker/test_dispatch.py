@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from headrace.core.settlement import settle
 from headrace.core.states import TaskState
 from headrace.core.task import NewTask, Pool, Want
 from headrace.executors.base import Executor, Launch, Ran
+from headrace.executors.coroutine import CoroutineExecutor
 from headrace.worker.pools import build_executors
 from headrace.worker.worker import Worker, worker_record
 from tests.support.waiting import eventually
@@ -156,20 +157,24 @@ async def test_an_executor_that_breaks_costs_an_attempt_not_the_task(bench: Benc
         return "at last"
 
     bench.app.add(quick)
-    broken = 2
+    failures = iter(["when it begins", "later", None])
 
     def breaking(worker: Worker, resources: Mapping[str, Any]) -> Mapping[Pool, Executor]:
         found = build_executors(worker, resources)
-        run = found["coroutine"].run
+        executor = found["coroutine"]
+        assert isinstance(executor, CoroutineExecutor)
+        begin = executor.begin
 
-        async def sometimes(launch: Launch) -> Ran:
-            nonlocal broken
-            broken -= 1
-            if broken >= 0:
+        async def breaks() -> Ran:
+            raise OSError(24, "Too many open files")
+
+        def sometimes(launch: Launch) -> Ran | Coroutine[Any, Any, Ran]:
+            failure = next(failures)
+            if failure == "when it begins":
                 raise OSError(24, "Too many open files")
-            return await run(launch)
+            return begin(launch) if failure is None else breaks()
 
-        found["coroutine"].run = sometimes  # pyright: ignore[reportAttributeAccessIssue]
+        executor.begin = sometimes
         return found
 
     async with opened(bench):

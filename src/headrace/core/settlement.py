@@ -75,6 +75,20 @@ def settle(
     execution: Execution = _NOTHING,
 ) -> Settlement:
     """Decide what becomes of a claimed task. The store still checks the fence, the age and the cancellation."""
+    if isinstance(outcome, Completed):
+        return Settlement(
+            task=claim.id,
+            claim_no=claim.claim_no,
+            state=TaskState.COMPLETED,
+            charged=True,
+            attempt=AttemptState.SUCCEEDED,
+            result=outcome.result,
+            result_ref=outcome.result_ref,
+            ran_for=execution.ran_for,
+            recorded_by=execution.recorded_by,
+            executor=execution.executor,
+            result_ttl=execution.result_ttl,
+        )
 
     def write(state: TaskState, **changes: object) -> Settlement:
         return Settlement(
@@ -115,10 +129,6 @@ def settle(
 
     charged_now = claim.attempt + 1
     match outcome:
-        case Completed(result=result, result_ref=ref):
-            return write(
-                TaskState.COMPLETED, charged=True, attempt=AttemptState.SUCCEEDED, result=result, result_ref=ref
-            )
         case Failed(error=error, signature=signature):
             attempt = AttemptState.TIMED_OUT if signature.kind == "timeout" else AttemptState.FAILED
             if charged_now < claim.max_attempts and should_retry(policy, error=signature, attempt=charged_now):

@@ -1,6 +1,6 @@
 """The contract that every executor keeps, and what it is given to run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -124,4 +124,13 @@ class Queueing(Protocol):
 
     def inside(self, ref: Ref) -> bool:
         """Whether user code of this attempt has been entered and not left."""
+        ...
+
+
+@runtime_checkable
+class Immediate(Protocol):
+    """An executor that runs in the caller's own thread of control, until the code first waits."""
+
+    def begin(self, launch: Launch) -> Ran | Coroutine[Any, Any, Ran]:
+        """What came of it when it ended without waiting, else what to await at once for the rest."""
         ...

@@ -22,7 +22,7 @@ from typing import Any, override
 from headrace.core.errors import SoftTimeLimitExceeded
 from headrace.core.outcome import Cancelled, Outcome, Released
 from headrace.core.task import Ref
-from headrace.executors.base import Capabilities, Launch, Limits, Ran
+from headrace.executors.base import Capabilities, Entry, Launch, Ran
 from headrace.executors.context import Channel, Context, LogLine, Progress, running
 from headrace.executors.interruption import install_handlers, soft_limit
 from headrace.executors.invocation import (
@@ -48,7 +48,8 @@ class Attempt(Coroutine[Any, Any, None]):
     """One running coroutine: what its asyncio task drives, and what timers and `stop` act on."""
 
     __slots__ = (
-        "_done", "_limit", "_mark", "_timer", "_user", "context", "hard_at", "launch", "outcome", "task", "timed_out",
+        "_done", "_limit", "_mark", "_timer", "_user", "context", "entered", "hard_at", "launch", "outcome", "task",
+        "timed_out",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +63,7 @@ class Attempt(Coroutine[Any, Any, None]):
         mark: tuple[mmap | bytearray, int] | None = None,
     ) -> None:
         self.launch = launch
+        self.entered = entered
         self._mark = mark or (bytearray(1), 0)
         self.context = context
         self._user = enter(call)
@@ -251,58 +253,75 @@ class CoroutineExecutor:
         return min(self._concurrency - len(self._running), self._slots.free())
 
     async def run(self, launch: Launch) -> Ran:
+        begun = self.begin(launch)
+        return begun if isinstance(begun, Ran) else await begun
+
+    def begin(self, launch: Launch) -> Ran | Coroutine[Any, Any, Ran]:
+        """Run it until it first waits: what came of it, or what to await for the rest."""
         loop, entry = self._loop, launch.entry
         if loop is None or entry is None:
             raise RuntimeError("open the executor first, and give the launch its entry")
-        index = self._slots.take()
+        slots = self._slots
+        index = slots.take()
         if index is None:
             return Ran(outcome=Released())
-        claim, host, slots = launch.claim, self._host, self._slots
-        ref = Ref(claim.id, claim.claim_no)
+        waits = False
         try:
-            context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
-            limits: Limits = launch.limits
-            soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
-            entered = slots.table.enter(index, worker=slots.worker, ref=ref, soft=soft, hard=limits.hard, kind=LOOP)
-            # From here on, because types that load arguments are user code: what kills the process there is charged.
-            memory, place = mark = slots.table.mark(index)
-            memory[place] = 1
-            call = prepare(launch, entry, context, host.resources)
-            memory[place] = 0
-            if isinstance(call, Ran):
-                slots.table.leave(index)
-                return call
-            attempt = Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)
-            if limits.soft is not None:
-                context.control.on_interrupted = lambda: slots.table.mark_interrupted(index)
-            self._running[ref] = attempt
-            try:
-                await self._drive(attempt, loop)
-            finally:
-                del self._running[ref]
-                slots.table.leave(index)
-            assert attempt.outcome is not None
-            return Ran(outcome=attempt.outcome, ran_for=time.monotonic() - entered)
+            attempt = self._entered(launch, entry, index)
+            if isinstance(attempt, Ran):
+                return attempt
+            self._drive(attempt, loop)
+            if attempt.outcome is not None:
+                return Ran(outcome=attempt.outcome, ran_for=time.monotonic() - attempt.entered)
+            waits = True
+            self._running[launch.ref] = attempt
+            return self._rest(attempt, index, loop)
         finally:
-            slots.give(index)
+            if not waits:
+                slots.table.leave(index)
+                slots.give(index)
 
-    async def _drive(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
+    def _entered(self, launch: Launch, entry: Entry, index: int) -> "Attempt | Ran":
+        claim, host, table, limits = launch.claim, self._host, self._slots.table, launch.limits
+        context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
+        soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
+        ref = Ref(claim.id, claim.claim_no)
+        entered = table.enter(index, worker=self._slots.worker, ref=ref, soft=soft, hard=limits.hard, kind=LOOP)
+        # From here on, because types that load arguments are user code: what kills the process there is charged.
+        memory, place = mark = table.mark(index)
+        memory[place] = 1
+        call = prepare(launch, entry, context, host.resources)
+        memory[place] = 0
+        if isinstance(call, Ran):
+            return call
+        if limits.soft is not None:
+            context.control.on_interrupted = lambda: table.mark_interrupted(index)
+        return Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)
+
+    def _drive(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         variables = copy_context()
         variables.run(running.set, attempt.context)
         attempt.context.control.open = True
         # Eager: a coroutine that never waits costs no turn of the loop.
         task: asyncio.Task[None] = asyncio.Task(attempt, loop=loop, context=variables, eager_start=True)
-        if attempt.outcome is not None:
-            return
-        attempt.task = task
-        if task.done():
-            attempt.task_ended(task)
-            return
+        if attempt.outcome is None:
+            attempt.task = task
+            if task.done():
+                attempt.task_ended(task)
+
+    async def _rest(self, attempt: Attempt, index: int, loop: asyncio.AbstractEventLoop) -> Ran:
         try:
             await attempt.wait(loop)
         except asyncio.CancelledError:
-            task.cancel()
+            if attempt.task is not None:
+                attempt.task.cancel()
             raise
+        finally:
+            del self._running[attempt.launch.ref]
+            self._slots.table.leave(index)
+            self._slots.give(index)
+        assert attempt.outcome is not None
+        return Ran(outcome=attempt.outcome, ran_for=time.monotonic() - attempt.entered)
 
     async def stop(self, ref: Ref, *, grace: float, reason: str = "user") -> None:
         attempt = self._running.get(ref)

@@ -1,8 +1,8 @@
 """Claimed and not yet started: per pool and queue, two lanes, each in the order of the ledger."""
 
-import heapq
+import bisect
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Set
 
 from headrace.core.lanes import Lane, LaneCredit
 from headrace.core.task import Pool, Want
@@ -13,78 +13,84 @@ type _Entry = tuple[int, object, int, Held]
 
 
 class LaneBuffer:
-    """One lane of one queue for one pool. A heap, because a later claim may bring a higher priority."""
+    """One lane of one queue for one pool, in order. Claims arrive in order, except that a later one may bring a higher
+    priority: then it is put where it belongs.
+    """
 
-    __slots__ = ("_heap", "more")
+    __slots__ = ("_entries", "more")
 
     def __init__(self) -> None:
-        self._heap: list[_Entry] = []
+        self._entries: deque[_Entry] = deque()
         # Whether the lane is taken to have more in the store: it delivered all it was last asked for.
         self.more = True
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._entries)
 
     def push(self, held: Held) -> None:
-        claim = held.claim
-        heapq.heappush(self._heap, (-claim.priority, claim.order_at, claim.id, held))
+        claim, entries = held.claim, self._entries
+        entry = (-claim.priority, claim.order_at, claim.id, held)
+        if not entries or entries[-1] < entry:
+            entries.append(entry)
+        else:
+            bisect.insort(entries, entry)
 
     def pop(self) -> Held:
-        return heapq.heappop(self._heap)[3]
+        return self._entries.popleft()[3]
 
-    def remove(self, keep: Iterable[Held]) -> None:
-        self._heap = []
-        for held in keep:
-            self.push(held)
+    def remove(self, gone: Set[Held]) -> None:
+        self._entries = deque(entry for entry in self._entries if entry[3] not in gone)
 
     def entries(self) -> list[Held]:
-        return [entry[3] for entry in self._heap]
+        return [entry[3] for entry in self._entries]
 
 
 class QueueBuffer:
     """Both lanes of one queue for one pool."""
 
-    __slots__ = ("lanes", "queue")
+    __slots__ = ("_primary", "_retry", "credit", "lanes", "queue")
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, credit: LaneCredit) -> None:
         self.queue = queue
-        self.lanes = {Lane.PRIMARY: LaneBuffer(), Lane.RETRY: LaneBuffer()}
+        self.credit = credit
+        self._primary, self._retry = LaneBuffer(), LaneBuffer()
+        self.lanes = {Lane.PRIMARY: self._primary, Lane.RETRY: self._retry}
 
     def __len__(self) -> int:
-        return len(self.lanes[Lane.PRIMARY]) + len(self.lanes[Lane.RETRY])
+        return len(self._primary) + len(self._retry)
 
     @property
     def more(self) -> bool:
-        return self.lanes[Lane.PRIMARY].more or self.lanes[Lane.RETRY].more
+        return self._primary.more or self._retry.more
 
-    def take(self, credit: LaneCredit) -> Held:
+    def take(self) -> Held:
         """The next to start.
 
         A lane that has nothing here but more in the store still lets the other earn credit; when its own turn comes
         while nothing of it is here, the other lane goes first and the turn is kept, not lost.
         """
-        primary, retry = self.lanes[Lane.PRIMARY], self.lanes[Lane.RETRY]
-        contested = self._contested and not self.owes(credit)
-        picked = credit.pick(bool(primary) or contested, bool(retry) or contested)
-        return self.lanes[Lane.PRIMARY if picked is None else picked].pop()
+        if self._contested and not self.owes():
+            return self.lanes[self.credit.pick(True, True) or Lane.PRIMARY].pop()
+        return (self._primary or self._retry).pop()
 
     @property
     def _contested(self) -> bool:
-        return all(bool(lane) or lane.more for lane in self.lanes.values())
+        primary, retry = self._primary, self._retry
+        return (primary.more or bool(primary)) and (retry.more or bool(retry))
 
-    def owes(self, credit: LaneCredit) -> bool:
+    def owes(self) -> bool:
         """Whether it is the turn of a lane that has work in the store and none here: worth a claim of its own."""
-        turn = Lane.RETRY if credit.shares(1)[1] else Lane.PRIMARY
-        return self._contested and not self.lanes[turn]
+        turn = self._retry if self.credit.shares(1)[1] else self._primary
+        return self._contested and not turn
 
-    def wants(self, pool: Pool, credit: LaneCredit, room: int) -> list[Want]:
+    def wants(self, pool: Pool, room: int) -> list[Want]:
         """What to ask so that buffer and answer together have the shares of the next picks.
 
         A lane that fell short last time is still asked for its share (at least one), and the other for all the room:
         so neither starves, no worker idles beside work, and at most a share too much arrives, once.
         """
-        primary, retry = self.lanes[Lane.PRIMARY], self.lanes[Lane.RETRY]
-        shares = credit.shares(len(self) + room)
+        primary, retry = self._primary, self._retry
+        shares = self.credit.shares(len(self) + room)
         asked = [max(0, shares[0] - len(primary)), max(0, shares[1] - len(retry))]
         if not (primary.more and retry.more):
             asked = [max(1, n) for n in asked]
@@ -128,7 +134,7 @@ class Buffer:
     def queue(self, pool: Pool, queue: str) -> QueueBuffer:
         found = self._queues.get((pool, queue))
         if found is None:
-            found = self._queues[(pool, queue)] = QueueBuffer(queue)
+            found = self._queues[(pool, queue)] = QueueBuffer(queue, self.credit(queue))
             self._turns.setdefault(pool, deque()).append(found)
         return found
 
@@ -152,15 +158,15 @@ class Buffer:
             turns.rotate(-1)
             if turns[-1]:
                 self._counts[pool] -= 1
-                return self._left(turns[-1].take(self.credit(turns[-1].queue)))
+                return self._left(turns[-1].take())
 
     def remove(self, held: Held) -> None:
-        self._remove({id(self._left(held))})
+        self._remove({self._left(held)})
 
     def take_older(self, than: float) -> list[Held]:
         """Remove and return what was asked for before the monotonic instant `than`."""
         old = [held for held in self.entries() if held.since < than]
-        self._remove({id(self._left(held)) for held in old})
+        self._remove({self._left(held) for held in old})
         return old
 
     def entries(self) -> list[Held]:
@@ -168,11 +174,11 @@ class Buffer:
             held for queue in self._queues.values() for lane in queue.lanes.values() if lane for held in lane.entries()
         ]
 
-    def _remove(self, gone: set[int]) -> None:
+    def _remove(self, gone: Set[Held]) -> None:
         if not gone:
             return
         for (pool, _), queue in self._queues.items():
             for lane in queue.lanes.values():
-                kept = [held for held in lane.entries() if id(held) not in gone]
-                self._counts[pool] = self._counts.get(pool, 0) - (len(lane) - len(kept))
-                lane.remove(kept)
+                before = len(lane)
+                lane.remove(gone)
+                self._counts[pool] = self._counts.get(pool, 0) - (before - len(lane))

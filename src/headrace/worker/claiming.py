@@ -222,8 +222,8 @@ class Claimer:
         return [
             want
             for queue in self._queues
-            if (buffer := self._buffer.queue(pool, queue)) and buffer.owes(self._buffer.credit(queue))
-            for want in buffer.wants(pool, self._buffer.credit(queue), 0)
+            if (buffer := self._buffer.queue(pool, queue)) and buffer.owes()
+            for want in buffer.wants(pool, 0)
         ]
 
     def _room(self, pool: Pool) -> int:
@@ -241,7 +241,7 @@ class Claimer:
         wants: list[Want] = []
         share = max(1, room // max(1, len(live)))
         for buffer in buffers:
-            wants += buffer.wants(pool, self._buffer.credit(buffer.queue), share if buffer in live else 1)
+            wants += buffer.wants(pool, share if buffer in live else 1)
         return wants
 
     def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:

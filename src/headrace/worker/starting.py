@@ -73,8 +73,8 @@ class Starter(Service):
         """For how many seconds the suspect that runs now has been running."""
         return time.monotonic() - self.suspect_since if self._one_suspect.locked() else 0.0
 
-    def needed_before(self, held: Held) -> bool:
-        return held.suspect or held.claim.kind != "function" or time.monotonic() - held.since > self._verify_after
+    def needed_before(self, held: Held, now: float) -> bool:
+        return held.suspect or held.claim.kind != "function" or now - held.since > self._verify_after
 
     async def before(self, held: Held) -> Started:
         """Write the start of one task before its code is entered; waits out an unreachable store."""

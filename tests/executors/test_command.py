@@ -1,8 +1,10 @@
 """Commands: argv, environment, captured output, endings."""
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +18,8 @@ from headrace.core import payload
 from headrace.core.outcome import Cancelled, Failed
 from headrace.core.retry import Retry
 from headrace.executors.base import Launch, Limits, Ran
-from headrace.executors.command import KEPT_BYTES, CommandExecutor
+from headrace.executors.command import CommandExecutor
+from headrace.executors.output import KEPT_BYTES
 from headrace.executors.slots import GROUP
 from headrace.executors.watchdog import end_groups
 from headrace.testing.executor_conformance import Stand, claimed
@@ -148,6 +151,70 @@ async def test_groups_of_a_dead_worker_can_be_ended(tmp_path: Path) -> None:
         assert end_groups(stand.table, worker=0) == [launch.ref]
         failed = failure_of(await task)
         assert failed.signature.kind == "killed"
+
+
+TWO = ["sh", "-c", "trap '' TERM HUP; sleep 1000 & echo $! > $0.part; echo $$ >> $0.part; mv $0.part $0; wait; wait"]
+
+
+@pytest.mark.parametrize("how", ["process", "group"])
+async def test_a_command_ends_with_a_worker_that_is_killed(tmp_path: Path, how: str) -> None:
+    """Nobody is left to hear the outcome, and another worker may run it anew: the program and what it started end."""
+    pids = tmp_path / "pids"
+    process = subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-m", "tests.executors.commanding", str(tmp_path), json.dumps([*TWO, str(pids)])],
+        start_new_session=True,
+    )
+    try:
+        await eventually(pids.exists)
+        command, grandchild = (int(pid) for pid in pids.read_text().split())
+        assert not _is_gone(command)
+        assert not _is_gone(grandchild)
+    finally:
+        (os.killpg if how == "group" else os.kill)(process.pid, signal.SIGKILL)
+        process.wait()
+    await eventually(lambda: _is_gone(command) and _is_gone(grandchild), timeout=5)
+
+
+async def test_commands_of_a_launcher_that_is_killed_fail_and_the_next_has_another(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    async with commands(tmp_path) as stand:
+        task = asyncio.ensure_future(stand.executor.run(launch_of([*TWO, str(pids)])))
+        await eventually(pids.exists)
+        (launcher,) = (child for child in psutil.Process().children() if "launcher.py" in " ".join(child.cmdline()))
+        launcher.kill()
+        failed = failure_of(await asyncio.wait_for(task, 5))
+        assert failed.signature.kind == "killed"
+        await eventually(lambda: all(_is_gone(int(pid)) for pid in pids.read_text().split()), timeout=5)
+        assert value_of(await stand.executor.run(launch_of(["echo", "next"], number=2)))["stdout"] == "next\n"
+
+
+async def test_a_request_larger_than_the_sockets_buffer_arrives_whole(tmp_path: Path) -> None:
+    async with commands(tmp_path) as stand:
+        many = {f"V{n}": "x" * 50_000 for n in range(20)}
+        argv = ["sh", "-c", 'echo "${#V0} ${#V19}"']
+        launches = [launch_of(argv, env=many, number=number) for number in range(1, 7)]
+        rans = await asyncio.gather(*(stand.executor.run(launch) for launch in launches))
+        assert {value_of(ran)["stdout"] for ran in rans} == {"50000 50000\n"}
+
+
+async def test_input_that_nobody_reads_does_not_hold_the_outcome(tmp_path: Path) -> None:
+    result = value_of(await run(tmp_path, ["true"], stdin="x" * 1_000_000))
+    assert result["exit_code"] == 0
+
+
+async def test_a_cancelled_start_leaves_no_command_and_no_descriptor(tmp_path: Path) -> None:
+    async with commands(tmp_path) as stand:
+        await stand.executor.run(launch_of(["true"]))
+        before = psutil.Process().num_fds()
+        for number in range(2, 12):
+            task = asyncio.ensure_future(stand.executor.run(launch_of(["sleep", "1000"], number=number)))
+            for _ in range(number - 2):  # each a turn of the loop later than the one before
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await eventually(lambda: not any(c.name() == "sleep" for c in psutil.Process().children(recursive=True)))
+        await eventually(lambda: psutil.Process().num_fds() == before)
 
 
 def _is_gone(pid: int) -> bool:

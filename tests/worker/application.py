@@ -5,6 +5,7 @@ import contextlib
 import inspect
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -165,6 +166,14 @@ def poison_child() -> None:
     os.kill(os.getpid(), 9)
 
 
+def start_program(path: str) -> None:
+    """Waits for a program that it started, and says which."""
+    program = subprocess.Popen(["sleep", "1000"])
+    Path(path + ".part").write_text(str(program.pid))
+    Path(path + ".part").rename(path)
+    program.wait()
+
+
 async def snooze() -> Any:
     say("snooze")
     return Snooze(0.05) if current.claim_no < 3 else "awake"
@@ -181,6 +190,6 @@ async def retry_after() -> Any:
 app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
 for function in (
     greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, leave, snooze, cancel_itself,
-    retry_after,
+    retry_after, start_program,
 ):  # fmt: skip
     app.add(function)

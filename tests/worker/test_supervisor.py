@@ -6,6 +6,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from headrace.core.states import AttemptState, TaskState
@@ -116,6 +117,35 @@ async def test_a_killed_child_costs_its_own_task_only(bench: Bench, tmp_path: Pa
             await eventually(lambda: is_in(bench, other, TaskState.COMPLETED))
             assert ((await bench.record(task)).attempt, (await bench.record(other)).attempt) == (2, 1)
             assert running.stop() == 0
+
+
+TWO = "trap '' TERM HUP; sleep 1000 & echo $! > $0.part; echo $$ >> $0.part; mv $0.part $0; wait; wait"
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("victim", ["supervisor", "worker"])
+async def test_programs_end_with_a_supervisor_or_a_worker_that_is_killed(
+    bench: Bench, tmp_path: Path, victim: str
+) -> None:
+    """Their tasks are rescued and run anew: a command, what it started, and what a `def` started must not go on."""
+    command, program = tmp_path / "command", tmp_path / "program"
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0, commands=1)) as running:
+            arguments = {"argv": ["sh", "-c", TWO, str(command)]}
+            await bench.enqueue("a command", arguments, kind="command", pool="command", max_attempts=1)
+            await bench.enqueue("start_program", {"path": str(program)}, max_attempts=1)
+            await eventually(lambda: command.exists() and program.exists())
+            pids = [int(pid) for pid in (command.read_text() + program.read_text()).split()]
+            assert len([pid for pid in pids if psutil.pid_exists(pid)]) == 3
+            os.kill(running.process.pid if victim == "supervisor" else running.workers()[0], signal.SIGKILL)
+            await eventually(lambda: not any(_lives(pid) for pid in pids), timeout=5)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.requirement("A68")

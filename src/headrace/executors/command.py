@@ -2,8 +2,8 @@
 
 Arguments (canonical JSON): {"argv": [...], "env": {...}, "cwd": "...", "stdin": "..."}; only argv is needed, and env
 is added to the worker's. The soft limit and `stop` send TERM to the group, the hard limit and the end of the grace send
-KILL. Whatever the command left running in its group ends with it. The group's number stands in the slot while it runs,
-so that a supervisor can end it when the worker process dies (`watchdog.end_groups`).
+KILL. Whatever the command left running in its group ends with it, and all of that with the worker process, however it
+dies: see `launcher`. The group's number stands in the slot while it runs, for the supervisor's watch over limits.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from subprocess import DEVNULL, PIPE
-from typing import Any, cast, override
+from typing import Any, cast
 
 from headrace.core import payload
 from headrace.core.errors import ArgumentError
@@ -23,9 +22,10 @@ from headrace.core.retry import ErrorSignature
 from headrace.core.task import ErrorInfo, Ref
 from headrace.executors.base import Capabilities, Launch, Ran
 from headrace.executors.invocation import Host, failure, permanent, timed_out, visible
+from headrace.executors.launching import Launched, Launching
+from headrace.executors.output import Output
 from headrace.executors.slots import GROUP, SlotRange
 
-KEPT_BYTES = 64 * 1024
 _STDERR_SHOWN = 500
 _AFTER_EXIT = 1.0
 
@@ -71,60 +71,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-class Tail:
-    """The last bytes of a stream, and how many there were."""
-
-    def __init__(self, kept: int = KEPT_BYTES) -> None:
-        self._kept = kept
-        self._data = bytearray()
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        self._data += data
-        if len(self._data) > 2 * self._kept:
-            del self._data[: -self._kept]
-
-    @property
-    def text(self) -> str:
-        return visible(self._data[-self._kept :].decode("utf-8", "backslashreplace"))
-
-
-class Output(asyncio.SubprocessProtocol):
-    """What a command says, and when it ends.
-
-    Not asyncio's Process: its `wait` returns only when everyone who inherited the pipes has closed them.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.stdout, self.stderr = Tail(), Tail()
-        self.exited: asyncio.Future[None] = loop.create_future()
-        self.closed: asyncio.Future[None] = loop.create_future()
-
-    @override
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        (self.stdout if fd == 1 else self.stderr).add(data)
-
-    @override
-    def process_exited(self) -> None:
-        if not self.exited.done():
-            self.exited.set_result(None)
-
-    @override
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.closed.done():
-            self.closed.set_result(None)
-
-
 class Running:
     """One command."""
 
-    def __init__(
-        self, launch: Launch, process: asyncio.SubprocessTransport, output: Output, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, launch: Launch, launched: Launched, output: Output, loop: asyncio.AbstractEventLoop) -> None:
         self.launch = launch
-        self.process = process
-        self.group = process.get_pid()
+        self.launched = launched
         self.output = output
         self.loop = loop
         self.stop_reason: str | None = None
@@ -133,8 +85,7 @@ class Running:
         self.timers: list[asyncio.TimerHandle] = []
 
     def signal_group(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.group, number)
+        self.launched.signal_group(number)
 
     def soft(self) -> None:
         self.soft_passed = True
@@ -153,24 +104,14 @@ class Running:
             self.signal_group(signal.SIGTERM)
             self.timers.append(self.loop.call_later(grace, self.kill))
 
-    def feed(self, text: str) -> None:
-        pipe = cast("asyncio.WriteTransport", self.process.get_pipe_transport(0))
-        pipe.write(text.encode("utf-8", "surrogateescape"))
-        pipe.write_eof()
-
     async def wait(self) -> int:
         try:
-            await self.output.exited
-            # What it left behind in its group would hold the pipes open and outlive the attempt.
-            self.signal_group(signal.SIGKILL)
-            await asyncio.wait([self.output.closed], timeout=_AFTER_EXIT)
+            code = await self.launched.exited
+            await self.output.closed(_AFTER_EXIT)
+            return code
         finally:
             for timer in self.timers:
                 timer.cancel()
-            self.process.close()
-        code = self.process.get_returncode()
-        assert code is not None
-        return code
 
     def outcome(self, code: int) -> Outcome:
         if self.timed_out:
@@ -180,10 +121,10 @@ class Running:
                 result=payload.dumps(
                     {
                         "exit_code": 0,
-                        "stdout": self.output.stdout.text,
-                        "stderr": self.output.stderr.text,
-                        "stdout_bytes": self.output.stdout.total,
-                        "stderr_bytes": self.output.stderr.total,
+                        "stdout": self.output.stdout.tail.text,
+                        "stderr": self.output.stderr.tail.text,
+                        "stdout_bytes": self.output.stdout.tail.total,
+                        "stderr_bytes": self.output.stderr.tail.total,
                     }
                 )
             )
@@ -198,7 +139,7 @@ class Running:
             how = f"was ended by {_signal_name(-code)}"
         if self.soft_passed:
             how += f" after its soft limit of {self.launch.limits.soft:g} s"
-        said = self.output.stderr.text[-_STDERR_SHOWN:].strip()
+        said = self.output.stderr.tail.text[-_STDERR_SHOWN:].strip()
         kind = "soft_timeout" if self.soft_passed else "killed" if code == -signal.SIGKILL else "error"
         return Failed(
             error=ErrorInfo(
@@ -230,6 +171,7 @@ class CommandExecutor:
         self._running: dict[Ref, Running | None] = {}  # None while it is being started
         self._stopped_early: dict[Ref, str] = {}
         self._ended = asyncio.Event()
+        self._launching = Launching()
 
     async def open(self) -> None:
         pass
@@ -242,6 +184,7 @@ class CommandExecutor:
                 while self._running:
                     self._ended.clear()
                     await self._ended.wait()
+        await self._launching.close()
 
     def free(self) -> int:
         return min(self._concurrency - len(self._running), self._slots.free())
@@ -268,32 +211,34 @@ class CommandExecutor:
     async def _run(self, launch: Launch, command: Command, index: int) -> Ran:
         entered = self._occupy(launch, index, pid=None)
         loop = asyncio.get_running_loop()
+        output = Output()
         try:
-            process, output = await loop.subprocess_exec(
-                lambda: Output(loop),
-                *command.argv,
-                stdin=DEVNULL if command.stdin is None else PIPE,
-                stdout=PIPE,
-                stderr=PIPE,
-                cwd=command.cwd,
+            launched = await self._launching.launch(
+                command.argv,
                 env={**os.environ, **command.env},
-                start_new_session=True,
+                cwd=command.cwd,
+                descriptors=output.open(stdin=command.stdin is not None),
             )
         except (OSError, ValueError) as error:
+            output.close()
             return Ran(outcome=_not_started(command, error), ran_for=time.monotonic() - entered)
-        entered = self._occupy(launch, index, pid=process.get_pid())
-        running = Running(launch, process, output, loop)
+        except asyncio.CancelledError:
+            output.close()
+            raise
+        entered = self._occupy(launch, index, pid=launched.pid)
+        running = Running(launch, launched, output, loop)
         self._running[launch.ref] = running
         self._arm(running)
         if launch.ref in self._stopped_early:
             running.stop(self._stopped_early[launch.ref], 0.0)
         try:
-            if command.stdin is not None:
-                running.feed(command.stdin)
+            await output.connect(command.stdin)
             code = await running.wait()
-        except asyncio.CancelledError:
+        except BaseException:
             running.kill()
             raise
+        finally:
+            output.close()
         return Ran(outcome=running.outcome(code), ran_for=time.monotonic() - entered)
 
     def _occupy(self, launch: Launch, index: int, *, pid: int | None) -> float:

@@ -2,7 +2,7 @@
 
 It has no threads and no connections when it forks, so children start in milliseconds and inherit nothing that another
 process uses. It reports each child's exit status, because it is their parent. When the worker process dies the socket
-ends, and the forkserver ends its children and itself.
+ends, and the forkserver ends its children, what their tasks had started, and itself.
 
 Requests: {"config": ChildConfig} with two descriptors (socket, tokens). Reports: ("ready", None) | ("failed", text)
 once, then ("forked", pid) in the order of requests, and ("exited", pid, status) in any order.
@@ -34,6 +34,12 @@ def die_with_parent(parent: int) -> None:
         os._exit(0)
 
 
+def outlive_parent() -> None:
+    """Undo `die_with_parent`: from now on the socket tells of the parent's death."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, 0)
+
+
 def main() -> None:
     """Arguments: the descriptor of the socket, the target, the pid of the worker process."""
     descriptor, target, worker = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -55,18 +61,27 @@ def main() -> None:
     control.sendall(wire.encode(("ready", None)))
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody's collector touches them
-    _serve(control)
+    # While the user's module was imported nobody could have heard the socket end. Now it must be heard: the kernel
+    # would end the children, but not the programs that their tasks had started.
+    outlive_parent()
+    children = set[int]()
+    try:
+        _serve(control, children)
+    except OSError:  # nobody listens any more
+        pass
+    finally:
+        _end(children)
 
 
 def _ignore(*_: object) -> None:
     pass
 
 
-def _serve(control: socket.socket) -> None:
+def _serve(control: socket.socket, children: set[int]) -> None:
     wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _ignore)
-    decoder, descriptors, children = wire.Decoder(), array.array("i"), set[int]()
+    decoder, descriptors = wire.Decoder(), array.array("i")
     size = 4096
     while True:
         readable, _, _ = select.select([control, wake_read], [], [])
@@ -78,7 +93,6 @@ def _serve(control: socket.socket) -> None:
             continue
         data, ancillary, _, _ = control.recvmsg(65536, socket.CMSG_SPACE(size))
         if not data:
-            _end(children)
             return
         for level, kind, body in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:

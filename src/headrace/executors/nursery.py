@@ -139,7 +139,10 @@ class Nursery:
         with theirs:
             # On this thread: the kernel ties «die with your parent» to the thread that forked, not to the process.
             self._process = subprocess.Popen(  # noqa: ASYNC220
-                [sys.executable, "-c", _START, *arguments], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+                [sys.executable, "-c", _START, *arguments],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # it outlives a kill of the worker's group for long enough to end its children
             )
         self._ready: asyncio.Future[str | None] = loop.create_future()
         self._wire = LoopWire(ours, loop, self._hear, self._ended)

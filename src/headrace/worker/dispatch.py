@@ -81,7 +81,7 @@ class Dispatcher:
             worker=worker,
             claimer=lambda: self.claimer,
             landed=self._landed,
-            expecting=lambda: any(self._running.values()),
+            expecting=lambda: any(self._running.values()) or len(self.buffer) > 0,
             gather=options.gather,
             bus=bus,
             rng=rng,
@@ -311,11 +311,7 @@ class Dispatcher:
             return
         held.stage = Stage.SETTLING
         self._finished(held.ref)
-        self.finisher.add(
-            self._pipeline.settle(
-                held, outcome, policy=launch.policy if launch is not None else None, ran_for=ran_for, executor=executor
-            )
-        )
+        self.finisher.add(self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor))
 
     def _landed(self, landed: Landed) -> None:
         refused = landed.report.refused

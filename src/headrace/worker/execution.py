@@ -83,7 +83,7 @@ class Pipeline:
             entry=entry,
             options=options.values,
             limits=options.limits or default_limits(entry),
-            policy=policy_of(claim, entry),
+            policy=options.retry or policy_of(claim, entry),
         )
 
     async def run(self, executor: Executor, launch: Launch, held: Held) -> Ran:
@@ -101,36 +101,31 @@ class Pipeline:
         """The policy of a claim that is not run here (a dead worker's), as far as this process knows its task."""
         try:
             options = read_options(claim.options)
-            if options.retry is not None:
-                return options.retry
-            return policy_of(claim, self._source.resolve(claim.name, options.values))
+            return options.retry or policy_of(claim, self._source.resolve(claim.name, options.values))
         except (Exception, SystemExit):
-            return policy_of(claim)
+            return _options_or_none(claim).retry or policy_of(claim)
 
     def settle(
         self,
         held: Held,
         outcome: Outcome,
         *,
-        policy: Retry | None = None,
+        launch: Launch | None = None,
         ran_for: float | None = None,
         executor: str | None = None,
     ) -> Settlement:
         claim = held.claim
-        execution = Execution(
-            ran_for=ran_for,
-            executor=executor,
-            cancelling=held.cancelling,
-            result_ttl=_options_or_none(claim).result_ttl,
-        )
-        return settle(claim, outcome, policy or policy_of(claim), rng=self._rng, execution=execution)
+        if launch is not None:
+            policy, result_ttl = launch.policy, launch.options.get("result_ttl")
+        else:
+            options = _options_or_none(claim)
+            policy, result_ttl = options.retry or policy_of(claim), options.result_ttl
+        execution = Execution(ran_for=ran_for, executor=executor, cancelling=held.cancelling, result_ttl=result_ttl)
+        return settle(claim, outcome, policy, rng=self._rng, execution=execution)
 
 
 def policy_of(claim: ClaimedTask, entry: Entry | None = None) -> Retry:
-    """The call's policy, else the definition's, else the default with the attempts that the row allows."""
-    stored = _options_or_none(claim).retry
-    if stored is not None:
-        return stored
+    """Where the call has no policy: the definition's, else the default with the attempts that the row allows."""
     return entry.retry if entry is not None else Retry(max_attempts=max(1, claim.max_attempts))
 
 

@@ -66,10 +66,11 @@ class Finisher:
         return bool(self._waiting) or not self._idle.is_set()
 
     def add(self, settlement: Settlement) -> None:
+        if not self._waiting:
+            self._idle.clear()
+            self._arrived.set()
         self._waiting.append(settlement)
-        self._idle.clear()
-        self._arrived.set()
-        if len(self._waiting) >= _BATCH:
+        if len(self._waiting) == _BATCH:
             self._full.set()
 
     def forget(self) -> None:
@@ -85,11 +86,12 @@ class Finisher:
             await self._arrived.wait()
             await self._company()
             batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+            if len(self._waiting) < _BATCH:
+                self._full.clear()
             if batch:
                 await self._land(batch)
             if not self._waiting:
                 self._arrived.clear()
-                self._full.clear()
                 self._idle.set()
                 self._claimer().hungry()
 

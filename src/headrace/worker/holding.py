@@ -27,6 +27,7 @@ class Held:
         "since",
         "stage",
         "start_written",
+        "suspect",
         "task",
     )
 
@@ -42,12 +43,8 @@ class Held:
         self.abandoned = False  # the claim is no longer ours: whatever it does is not reported
         self.place: int | None = None  # where the slot table says that it waits
         self.task: asyncio.Task[None] | None = None
+        self.suspect = claim.losses > 0  # its worker died once before it could be said whether it had started
         self.landed: asyncio.Event | None = None  # for a suspect: the ledger has its outcome
-
-    @property
-    def suspect(self) -> bool:
-        """Its worker died once before it could be said whether this task had started."""
-        return self.claim.losses > 0
 
 
 class Holding:

@@ -64,7 +64,7 @@ class Administration:
 
 def known_revisions() -> set[str]:
     """From the names of the migrations' files."""
-    versions = files("headrace.store.migrations").joinpath("versions")
+    versions = files("headrace.store").joinpath("migrations", "versions")
     return {file.name.partition("_")[0] for file in versions.iterdir() if file.name.endswith(".py")}
 
 

@@ -72,7 +72,7 @@ def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) ->
 
 def known_revisions() -> set[str]:
     """From the names of the migrations' files: importing Alembic would cost every process a quarter of a second."""
-    files = resources.files("headrace.store.migrations").joinpath("versions").iterdir()
+    files = resources.files("headrace.store").joinpath("migrations", "versions").iterdir()
     return {file.name.partition("_")[0] for file in files if file.name.endswith(".py")}
 
 

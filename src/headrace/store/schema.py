@@ -58,7 +58,10 @@ DONE_STATES = tuple(s.value for s in TaskState if s.terminal)
 HELD_STATES = tuple(s.value for s in TaskState if s.held)
 
 
-def _one_of(column: str, values: tuple[str, ...]) -> str:
+def _one_of(column: str, values: tuple[str, ...], *, sqlite: bool) -> str:
+    if sqlite:
+        # For an IN of more than two values SQLite fills a table of its own each time a statement runs.
+        return "(" + " OR ".join(f"{column} = {v!r}" for v in values) + ")"
     return f"{column} IN ({', '.join(repr(v) for v in values)})"
 
 
@@ -84,6 +87,12 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             keywords["postgresql_with"] = {"fillfactor": fillfactor}
         return Table(called(table_name), metadata, *parts, **keywords)
 
+    # INTEGER, by just this name, is the row's own number in SQLite; a BIGINT would be an index beside the table.
+    number_of_row = BigInteger().with_variant(Integer(), "sqlite")
+
+    def one_of(column: str, values: tuple[str, ...]) -> str:
+        return _one_of(column, values, sqlite=sqlite)
+
     def flag(column: str, *, default: bool = False) -> Column[bool]:
         return Column(column, Boolean(), nullable=False, server_default=text("true" if default else "false"))
 
@@ -93,7 +102,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     def task_columns() -> list[Column[Any]]:
         """What live and done rows share, in one order, so that a row moves by INSERT ... SELECT."""
         return [
-            Column("id", BigInteger, primary_key=True, autoincrement=False),
+            Column("id", number_of_row, primary_key=True, autoincrement=False),
             Column("name", Text, nullable=False),
             Column("kind", Text, nullable=False),
             Column("queue", Text, nullable=False),
@@ -135,8 +144,8 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         *task_columns(),
         Column("ready_at", Instant),  # NULL while not due, parked or not pending
         Column("waiting_on", Text),  # the gate key a parked task waits for
-        CheckConstraint(_one_of("state", LIVE_STATES), name=f"{name}_tasks_state"),
-        CheckConstraint(f"({_one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"),
+        CheckConstraint(one_of("state", LIVE_STATES), name=f"{name}_tasks_state"),
+        CheckConstraint(f"({one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"),
         CheckConstraint("ready_at IS NULL OR state = 'pending'", name=f"{name}_tasks_ready"),
         CheckConstraint("lane IN (0, 1)", name=f"{name}_tasks_lane"),
         index(
@@ -176,7 +185,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         flag("result_expired"),
         Column("error_class", Text),
         Column("error_message", Text),
-        CheckConstraint(_one_of("state", DONE_STATES), name=f"{name}_history_state"),
+        CheckConstraint(one_of("state", DONE_STATES), name=f"{name}_history_state"),
         index("history", "finished", "finished_at", "id"),
         index("history", "state", "state", "finished_at", "id"),
         index("history", "queue", "queue", "finished_at", "id"),
@@ -207,7 +216,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("late_state", Text),
         Column("late_at", Instant),
         PrimaryKeyConstraint("task", "claim_no"),
-        CheckConstraint(_one_of("state", tuple(s.value for s in AttemptState)), name=f"{name}_attempts_state"),
+        CheckConstraint(one_of("state", tuple(s.value for s in AttemptState)), name=f"{name}_attempts_state"),
     )
     table(
         "keys",
@@ -239,7 +248,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     )
     table(
         "jobs",
-        Column("id", BigInteger, primary_key=True, autoincrement=False),
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
         Column("name", Text, nullable=False),
         Column("description", Text),
         Column("state", Text, nullable=False, server_default=text("'pending'")),
@@ -254,7 +263,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("on_failure", Text),
         number("hooked_run"),  # the last run whose hook was enqueued
         Column("metadata", Text, nullable=False, server_default=text("'{}'")),
-        CheckConstraint(_one_of("state", tuple(s.value for s in JobState)), name=f"{name}_jobs_state"),
+        CheckConstraint(one_of("state", tuple(s.value for s in JobState)), name=f"{name}_jobs_state"),
         index("jobs", "state", "state", "id"),
         index("jobs", "name", "name"),
         index("jobs", "created", "created_at"),
@@ -263,7 +272,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     # Narrow and often updated: counters live off the wide job row.
     table(
         "job_counts",
-        Column("job", BigInteger, primary_key=True, autoincrement=False),
+        Column("job", number_of_row, primary_key=True, autoincrement=False),
         number("total"),
         number("completed"),
         number("failed"),
@@ -274,7 +283,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     # Tasks added to a job inside a user's transaction, which must not lock the job's counters.
     table(
         "job_additions",
-        Column("id", BigInteger, primary_key=True, autoincrement=False),
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
         Column("job", BigInteger, nullable=False),
         Column("n", Integer, nullable=False),
         index("job_additions", "job", "job"),
@@ -311,7 +320,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("stopped_at", Instant),
         Column("tasks_completed", BigInteger, nullable=False, server_default=text("0")),
         Column("tasks_failed", BigInteger, nullable=False, server_default=text("0")),
-        CheckConstraint(_one_of("state", ("active", "idle", "stopping", "stopped")), name=f"{name}_workers_state"),
+        CheckConstraint(one_of("state", ("active", "idle", "stopping", "stopped")), name=f"{name}_workers_state"),
         index("workers", "state", "state"),
         index("workers", "hostname", "hostname"),
         index("workers", "heartbeat", "last_heartbeat"),

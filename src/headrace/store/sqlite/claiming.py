@@ -22,11 +22,9 @@ def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
     return len(queues)
 
 
-def claimed_task(row: Row, now: int) -> ClaimedTask:
-    values = list(row)
-    gates, expires_at = row[17], row[18]
-    values[17], values[18] = gates is not None, expires_at is not None and expires_at <= now
-    return ClaimedTask._make(values)
+def claimed_task(row: Row) -> ClaimedTask:
+    """SQLite's truth values as ours: `gated` and `expired`, which is unknown where there is no max age."""
+    return ClaimedTask._make((*row[:17], row[17] == 1, row[18] == 1, *row[19:]))
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
@@ -37,19 +35,25 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
         if want.n <= 0 or want.queue in paused:
             continue
         parameters = {
-            "worker": worker,
             "now": transaction.now,
             "queue": want.queue,
             "pool": want.pool,
             "lane": int(want.lane),
             "n": want.n,
         }
-        claims.extend(claimed_task(row, transaction.now) for row in transaction.rows("claim", parameters))
+        found = [claimed_task(row) for row in transaction.rows("claim", parameters)]
+        if found:
+            ids = orjson.dumps([task.id for task in found]).decode()
+            transaction.run("take_claims", {"worker": worker, "now": transaction.now, "ids": ids})
+            claims = _in_order(claims, found) if claims else found
     if jobs := {task.job for task in claims if task.job is not None}:
         transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
-    # RETURNING gives the rows in the order of the update, which is not the order of the index.
-    claims.sort(key=lambda task: (task.lane, -task.priority, task.order_at, task.id))
     return claims
+
+
+def _in_order(some: Iterable[ClaimedTask], others: Iterable[ClaimedTask]) -> list[ClaimedTask]:
+    """Each query gives the order of the index; several of them are merged."""
+    return sorted([*some, *others], key=lambda task: (task.lane, -task.priority, task.order_at, task.id))
 
 
 def start(transaction: Transaction, worker: str, refs: Sequence[Ref], executor: str | None) -> dict[Ref, Started]:

@@ -100,18 +100,27 @@ def end(transaction: Transaction, endings: Sequence[Ending]) -> dict[int, Tally]
         return {}
     transaction.run_many("insert_history", [ending.parameters(transaction.now) for ending in endings])
     transaction.run("delete_tasks", (ids_json(ending.row.id for ending in endings),))
-    if keyed := [ending.row.id for ending in endings if ending.row.keyed]:
-        ids = ids_json(keyed)
-        transaction.run("keep_key_names", (ids,))
-        transaction.run("expire_keys", {"now": transaction.now, "ids": ids})
-        transaction.run("drop_keys", (ids,))
-    if gated := [(ending.row.id, ending.row.gates) for ending in endings if ending.row.gates is not None]:
-        release_gates(transaction, gated)
+    free(
+        transaction,
+        keyed=[ending.row.id for ending in endings if ending.row.keyed],
+        gated=[(ending.row.id, ending.row.gates) for ending in endings if ending.row.gates is not None],
+    )
     tallies: dict[int, Tally] = {}
     for ending in endings:
         if ending.row.job is not None:
             _add(tallies.setdefault(ending.row.job, Tally()), ending)
     return tallies
+
+
+def free(transaction: Transaction, *, keyed: Sequence[int], gated: Sequence[tuple[int, str | None]]) -> None:
+    """Free what tasks that ended held: keys, and room behind gates."""
+    if keyed:
+        ids = ids_json(keyed)
+        transaction.run("keep_key_names", (ids,))
+        transaction.run("expire_keys", {"now": transaction.now, "ids": ids})
+        transaction.run("drop_keys", (ids,))
+    if gated:
+        release_gates(transaction, gated)
 
 
 def _add(tally: Tally, ending: Ending) -> None:

@@ -10,6 +10,7 @@ from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.sqlite.admission import release_gates
 from headrace.store.sqlite.claiming import claim, refs_json
+from headrace.store.sqlite.completing import complete, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, end
 from headrace.store.sqlite.enqueueing import seconds_to_micros
@@ -20,16 +21,20 @@ from headrace.store.sqlite.texts import is_storable, mended
 def finish(
     transaction: Transaction, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want] = ()
 ) -> FinishReport:
-    rows = _held_rows(transaction, worker, settlements)
     accepted: dict[Ref, Settlement] = {}
+    rest = _complete(transaction, worker, settlements, accepted)
     others: list[Settlement] = []
-    for settlement in map(storable, settlements):
-        ref = Ref(settlement.task, settlement.claim_no)
-        if ref in rows and ref not in accepted:
-            accepted[ref] = settlement
-        else:
-            others.append(settlement)
-    apply(transaction, worker, [(rows[ref], settlement) for ref, settlement in accepted.items()])
+    if rest:
+        rows = _held_rows(transaction, worker, rest)
+        pairs: list[tuple[LiveRow, Settlement]] = []
+        for settlement in map(storable, rest):
+            ref = Ref(settlement.task, settlement.claim_no)
+            if ref in rows and ref not in accepted:
+                accepted[ref] = settlement
+                pairs.append((rows[ref], settlement))
+            else:
+                others.append(settlement)
+        apply(transaction, worker, pairs)
     repeated, refused = _judge(transaction, worker, others)
     claimed = tuple(claim(transaction, worker, wants)) if wants else ()
     return FinishReport(
@@ -38,6 +43,25 @@ def finish(
         refused=frozenset(refused - accepted.keys()),
         claimed=claimed,
     )
+
+
+def _complete(
+    transaction: Transaction, worker: str, settlements: Sequence[Settlement], accepted: dict[Ref, Settlement]
+) -> list[Settlement]:
+    """Write the successes at once; what is left for the way of all outcomes."""
+    successes: dict[int, Settlement] = {}
+    rest: list[Settlement] = []
+    for settlement in settlements:
+        if settlement.task not in successes and succeeded(settlement):
+            successes[settlement.task] = settlement
+        else:
+            rest.append(settlement)
+    if successes:
+        unfenced = complete(transaction, worker, list(successes.values()))
+        rest.extend(successes.pop(task) for task in unfenced)
+        for task, settlement in successes.items():
+            accepted[Ref(task, settlement.claim_no)] = settlement
+    return rest
 
 
 def _held_rows(transaction: Transaction, worker: str, settlements: Sequence[Settlement]) -> dict[Ref, LiveRow]:

@@ -102,6 +102,6 @@ class Living(Part):
     async def held(self, worker: str, *, limit: int = 500) -> list[ClaimedTask]:
         def read(transaction: Transaction) -> list[ClaimedTask]:
             parameters = {"worker": worker, "limit": limit, "now": transaction.now}
-            return [claimed_task(row, transaction.now) for row in transaction.rows("held", parameters)]
+            return [claimed_task(row) for row in transaction.rows("held", parameters)]
 
         return await self.database.read(read)

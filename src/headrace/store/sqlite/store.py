@@ -1,5 +1,7 @@
 """The SQLite store: its parts, put together."""
 
+import sqlite3
+
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
@@ -7,6 +9,7 @@ from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
 from headrace.store.sqlite.claiming import Claiming
+from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
 from headrace.store.sqlite.enqueueing import Enqueueing
 from headrace.store.sqlite.finishing import Finishing
@@ -41,8 +44,13 @@ class SQLiteStore(
         self.database = Database(path, options)
         self.url = f"sqlite:///{self.database.path}"
         self.database.is_made = lambda: is_made(self.database.path, options.name)
-        self.database.prepare = lambda connection: prepare(connection, self.database.path, options)
+        self.database.prepare = self._prepare
         self.prepare_wakeups()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """What a new writing connection needs."""
+        prepare(connection, self.database.path, self.database.options)
+        prepare_completing(connection, self.database.queries)
 
     @property
     def clock(self) -> Clock:

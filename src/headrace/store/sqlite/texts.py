@@ -6,6 +6,8 @@ def is_storable(text: str | None) -> bool:
         return True
     if "\0" in text:
         return False
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -21,6 +21,7 @@ DONE = "'completed', 'failed', 'cancelled', 'rejected'"
 ATTEMPT = (
     "'running', 'succeeded', 'failed', 'timed_out', 'cancelled', 'lost', 'snoozed', 'suspended', 'released', 'refused'"
 )
+_ROW = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # the row's own number in SQLite, only by this name
 JOB = "'pending', 'running', 'completed', 'failed', 'cancelled'"
 
 # In the order of creation.
@@ -48,6 +49,12 @@ class _App:
     def check(self, table: str, suffix: str, condition: str) -> sa.CheckConstraint:
         return sa.CheckConstraint(condition, name=f"{self.name}_{table}_{suffix}")
 
+    def one_of(self, column: str, values: str) -> str:
+        # For an IN of more than two values SQLite fills a table of its own each time a statement runs.
+        if self.sqlite:
+            return "(" + " OR ".join(f"{column} = {value}" for value in values.split(", ")) + ")"
+        return f"{column} IN ({values})"
+
     def index(self, table: str, suffix: str, *columns: str, where: str | None = None) -> None:
         predicate: dict[str, Any] = {}
         if where is not None:
@@ -68,7 +75,7 @@ class _App:
     def task(self) -> list[sa.Column[Any]]:
         """What live and done rows share, in one order."""
         return [
-            sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=False),
+            sa.Column("id", _ROW, primary_key=True, autoincrement=False),
             _text("name"),
             _text("kind"),
             _text("queue"),
@@ -197,8 +204,8 @@ def _tasks(app: _App) -> None:
         *app.task(),
         app.instant("ready_at"),
         _maybe("waiting_on"),
-        app.check("tasks", "state", f"state IN ({LIVE})"),
-        app.check("tasks", "holder", f"(state IN ({HELD})) = (worker IS NOT NULL)"),
+        app.check("tasks", "state", app.one_of("state", LIVE)),
+        app.check("tasks", "holder", f"({app.one_of('state', HELD)}) = (worker IS NOT NULL)"),
         app.check("tasks", "ready", "ready_at IS NULL OR state = 'pending'"),
         app.check("tasks", "lane", "lane IN (0, 1)"),
         fillfactor=70,
@@ -229,7 +236,7 @@ def _history(app: _App) -> None:
         _flag("result_expired"),
         _maybe("error_class"),
         _maybe("error_message"),
-        app.check("history", "state", f"state IN ({DONE})"),
+        app.check("history", "state", app.one_of("state", DONE)),
     )
     app.index("history", "finished", "finished_at", "id")
     app.index("history", "state", "state", "finished_at", "id")
@@ -263,7 +270,7 @@ def _attempts(app: _App) -> None:
         _maybe("late_state"),
         app.instant("late_at"),
         sa.PrimaryKeyConstraint("task", "claim_no"),
-        app.check("attempts", "state", f"state IN ({ATTEMPT})"),
+        app.check("attempts", "state", app.one_of("state", ATTEMPT)),
     )
 
 
@@ -294,7 +301,7 @@ def _keys_and_limits(app: _App) -> None:
 def _jobs(app: _App) -> None:
     app.create(
         "jobs",
-        sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=False),
+        sa.Column("id", _ROW, primary_key=True, autoincrement=False),
         _text("name"),
         _maybe("description"),
         sa.Column("state", sa.Text(), nullable=False, server_default=sa.text("'pending'")),
@@ -309,7 +316,7 @@ def _jobs(app: _App) -> None:
         _maybe("on_failure"),
         _number("hooked_run"),
         sa.Column("metadata", sa.Text(), nullable=False, server_default=sa.text("'{}'")),
-        app.check("jobs", "state", f"state IN ({JOB})"),
+        app.check("jobs", "state", app.one_of("state", JOB)),
     )
     app.index("jobs", "state", "state", "id")
     app.index("jobs", "name", "name")
@@ -317,7 +324,7 @@ def _jobs(app: _App) -> None:
     app.index("jobs", "deadline", "deadline_at", where="deadline_at IS NOT NULL AND state IN ('pending', 'running')")
     app.create(
         "job_counts",
-        sa.Column("job", sa.BigInteger(), primary_key=True, autoincrement=False),
+        sa.Column("job", _ROW, primary_key=True, autoincrement=False),
         _number("total"),
         _number("completed"),
         _number("failed"),
@@ -327,7 +334,7 @@ def _jobs(app: _App) -> None:
     )
     app.create(
         "job_additions",
-        sa.Column("id", sa.BigInteger(), primary_key=True, autoincrement=False),
+        sa.Column("id", _ROW, primary_key=True, autoincrement=False),
         _id("job"),
         _integer("n"),
     )
@@ -351,7 +358,7 @@ def _workers(app: _App) -> None:
         app.instant("stopped_at"),
         sa.Column("tasks_completed", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
         sa.Column("tasks_failed", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
-        app.check("workers", "state", "state IN ('active', 'idle', 'stopping', 'stopped')"),
+        app.check("workers", "state", app.one_of("state", "'active', 'idle', 'stopping', 'stopped'")),
         fillfactor=50,
     )
     app.index("workers", "state", "state")

@@ -18,21 +18,22 @@ SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at
 SELECT name FROM headrace_queues WHERE paused
 
 -- name: claim
--- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped.
+-- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped,
+-- and `take_claims` finds the rows as they are here. Both in one, with RETURNING, would give them out of order, and later.
+SELECT id, claim_no + 1, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
+    max_attempts, run_no, job, gates IS NOT NULL, expires_at <= :now, 'claimed', order_at,
+    max(:now - eligible_at, 0) / 1000000.0
+FROM headrace_tasks
+WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
+ORDER BY priority DESC, order_at, id
+LIMIT :n
+
+-- name: take_claims
 -- The host's clock may be set back between two writes: the instants of one task never run backwards for it.
--- RETURNING gives bare columns: in SQLite 3.40 `gates IS NOT NULL` is true there for a NULL.
 UPDATE headrace_tasks
 SET state = 'claimed', worker = :worker, claim_no = claim_no + 1,
     claimed_at = max(:now, enqueued_at), started_at = NULL, ready_at = NULL
-WHERE id IN (
-    SELECT id FROM headrace_tasks
-    WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
-    ORDER BY priority DESC, order_at, id
-    LIMIT :n
-)
-RETURNING id, claim_no, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
-    max_attempts, run_no, job, gates, expires_at, state, order_at,
-    max(:now - eligible_at, 0) / 1000000.0
+WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: start_jobs
 -- A job runs from the first claim of one of its tasks on, and its deadline counts from there.

@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Paths are relative, so the project's may have spaces.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check requirements clean
+.PHONY: help demo test test-all check requirements bench clean
 
 # What a caller's shell says about Python must not leak into the project's own environment.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -35,6 +35,14 @@ check: ## Lint, formatting, types and layers
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
 
+# make bench PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs.
+PARTS ?= drain enqueue latency growth recovery
+PAIRS ?=
+SIZE ?= full
+bench: ## Measure headrace against its peers and write docs/explanation/performance.md
+	@sh tools/install-bench
+	@.cache/bench-venv/bin/python -m bench --parts $(PARTS) --size $(SIZE) $(if $(PAIRS),--pairs $(PAIRS))
+
 clean: ## Remove the environment and every cache
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
-	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,98 @@
+"""`python -m bench`: measure some parts, store and show the results; 1 when a requirement of them is not met."""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from bench import machine, report, results
+from bench.comparing import Bench, progress_bar
+from bench.parts import load_part
+from bench.processes import ROOT
+from bench.required import PARTS, PartName
+from bench.results import PartResult
+from bench.services import Services, running_services
+from bench.sizes import FULL, SIZES, SMOKE, Size
+from bench.stage import Stage
+from bench.statistics import median
+
+_LEAST_PAIRS = 5
+_SMOKE_RESULTS = ROOT / ".cache" / "bench" / "smoke"
+
+
+def main() -> int:
+    arguments = _arguments()
+    size, console = SIZES[arguments.size], Console()
+    parts: list[PartName] = [part for part in PARTS if part in arguments.parts]
+    directory = _SMOKE_RESULTS if size is SMOKE else results.DIRECTORY
+    if not arguments.report:
+        with running_services() as services:
+            _say_what_is_missing(console, services)
+            for part in parts:
+                results.store(_measure(part, services, size, arguments.pairs, console), directory)
+    found = results.load(directory)
+    parts = [part for part in parts if part in found]
+    console.print(report.table(found, parts))
+    for part in parts:
+        console.print("\n".join(report.conditions(found[part])), highlight=False, style="dim")
+    report.write_page(found, directory / "performance.md" if size is SMOKE else report.PAGE)
+    return _exit_code(console, found, parts, size)
+
+
+def _measure(part: PartName, services: Services, size: Size, pairs: int, console: Console) -> PartResult:
+    stage = Stage(services=services, calm=size.calm)
+    with progress_bar(console) as progress:
+        bench = Bench(stage=stage, size=size, pairs=pairs, console=console, progress=progress)
+        measured = load_part(part)(bench)
+    return PartResult(
+        part=part,
+        size=size.name,
+        pairs=pairs,
+        day=datetime.now(UTC).date().isoformat(),
+        machine=machine.machine(),
+        versions=machine.versions(services),
+        durability=services.durability(),
+        busy_before=median(stage.busy) or 0.0,
+        measures=measured.measures,
+        beside=measured.beside,
+        failures=bench.failures,
+    )
+
+
+def _exit_code(console: Console, found: dict[PartName, PartResult], parts: list[PartName], size: Size) -> int:
+    if size is SMOKE:  # its figures mean nothing; that everything ran does
+        failures = [failure for part in parts for failure in found[part].failures]
+        console.print(f"[red]{len(failures)} runs failed[/]" if failures else "everything ran; no figure here counts")
+        return 1 if failures else 0
+    short = report.missed(found, parts)
+    for requirement in short:
+        console.print(f"[red]not met[/] {requirement.part}: {requirement.what}", highlight=False)
+    return 1 if short else 0
+
+
+def _say_what_is_missing(console: Console, services: Services) -> None:
+    if services.postgres is None:
+        console.print("[yellow]no PostgreSQL server was found[/]: what needs one is not measured")
+    if services.redis is None:
+        console.print(
+            "[yellow]no redis-server was found[/] (Debian: apt install redis-server): Dramatiq and Celery are left out"
+        )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="which parts (all)")
+    parser.add_argument("--pairs", type=int, default=None, help="interleaved pairs (5; smoke: 1)")
+    parser.add_argument("--size", choices=SIZES, default=FULL.name, help="smoke only shows that everything runs")
+    parser.add_argument("--report", action="store_true", help="measure nothing; write the page from stored results")
+    arguments = parser.parse_args()
+    least = 1 if arguments.size == SMOKE.name else _LEAST_PAIRS
+    arguments.pairs = arguments.pairs or least
+    if arguments.pairs < least:
+        parser.error(f"{arguments.pairs} pairs are too few: a median needs at least {least}")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

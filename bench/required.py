@@ -1,0 +1,69 @@
+"""What the benchmark must show: one row per promise, and the only place where a threshold stands."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+type Direction = Literal["at least", "at most"]
+type PartName = Literal["drain", "enqueue", "latency", "growth", "recovery"]
+
+PARTS: tuple[PartName, ...] = ("drain", "enqueue", "latency", "growth", "recovery")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A bound on one measured value. `instead` names another measure and its bound: meeting either is enough."""
+
+    measure: str
+    part: PartName
+    what: str
+    unit: str  # "×" for a ratio
+    direction: Direction
+    required: float
+    aim: float | None = None
+    instead: tuple[str, float] | None = None
+
+
+def _row(part: PartName, measure: str, what: str, direction: Direction, required: float, aim: float | None = None,
+         *, unit: str = "×", instead: tuple[str, float] | None = None) -> Requirement:  # fmt: skip
+    return Requirement(
+        measure=measure, part=part, what=what, unit=unit, direction=direction, required=required, aim=aim,
+        instead=instead,
+    )  # fmt: skip
+
+
+# fmt: off
+REQUIRED: tuple[Requirement, ...] = (
+    _row("drain", "postgres_pgqueuer", "PostgreSQL, `async def`, against PgQueuer", "at least", 1.2, 1.5),
+    _row("drain", "postgres_dramatiq", "… against Dramatiq on Redis", "at least", 2.5, 3),
+    _row("drain", "postgres_celery", "… against Celery on Redis", "at least", 10, 12),
+    _row("drain", "postgres_procrastinate", "… against Procrastinate", "at least", 30, 50),
+    _row("drain", "postgres_cpu", "… CPU seconds per task, worker and server, against PgQueuer", "at most", 1.2, 1),
+    _row("drain", "sqlite_huey_full", "SQLite FULL against Huey on SQLite FULL", "at least", 8, 15),
+    _row("drain", "sqlite_huey_off", "SQLite FULL against Huey on SQLite with sync off", "at least", 1.5, 4),
+    _row("drain", "children_celery", "`def` in killable children against Celery prefork", "at least", 5, 10),
+    _row("drain", "threads_dramatiq", "`def` in threads against Dramatiq", "at least", 1.5, 2),
+    _row("enqueue", "one_pgqueuer", "one awaited call at a time, against PgQueuer", "at least", 1),
+    _row("enqueue", "sync_async", "… the sync face against the async one", "at least", 0.67),
+    _row("enqueue", "concurrent", "100 concurrent callers, durable", "at least", 40_000, 80_000, unit="/s",
+         instead=("concurrent_one", 15)),
+    _row("enqueue", "bulk_pgqueuer", "bulk, arguments validated, against PgQueuer", "at least", 1.5, 3),
+    _row("latency", "postgres_pickup", "pickup p50 on an idle system, PostgreSQL, against the best PostgreSQL peer",
+         "at most", 0.6, 0.5),
+    _row("latency", "postgres_tail", "… p99 / p50", "at most", 4),
+    _row("latency", "sqlite_across", "SQLite pickup p50 across processes", "at most", 5, 1, unit="ms"),
+    _row("latency", "sqlite_inside", "SQLite pickup p50 inside `headrace up`", "at most", 2, 1, unit="ms"),
+    _row("growth", "buffers_pending", "buffers touched per claim at 1M pending, against an empty store",
+         "at most", 1.1, 1),
+    _row("growth", "buffers_finished", "… at 5M finished", "at most", 1.1, 1),
+    _row("growth", "held_transaction", "drain with a transaction held open for 5 minutes, against none",
+         "at least", 0.75, 0.9),
+    _row("growth", "memory_postgres", "memory of a worker after 1M tasks against after 10k, PostgreSQL",
+         "at most", 1.1),
+    _row("growth", "memory_sqlite", "… SQLite", "at most", 1.1),
+    _row("recovery", "postgres_2", "1,000 claimed tasks run again after kill -9 of their worker, PostgreSQL, lease 2 s",
+         "at most", 2.5, unit="s"),
+    _row("recovery", "postgres_30", "… lease 30 s", "at most", 32, unit="s"),
+    _row("recovery", "sqlite_2", "… SQLite, lease 2 s", "at most", 2.5, unit="s"),
+    _row("recovery", "sqlite_30", "… lease 30 s", "at most", 32, unit="s"),
+)
+# fmt: on

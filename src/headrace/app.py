@@ -5,7 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
 
 from headrace.client.breakers import Breaker
@@ -32,6 +32,10 @@ from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
 from headrace.store.connect import masked_url, sqlite_path
+from headrace.telemetry.prometheus import load_collector
+
+if TYPE_CHECKING:
+    from headrace.telemetry.prometheus.collector import HeadraceCollector
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -143,6 +147,12 @@ class App:
     async def ahealth_check(self) -> Health:
         """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
         return await check_health(self._engine)
+
+    def metrics(self) -> "HeadraceCollector":
+        """What this process enqueues and the jobs that it ends, from the first call on, for an exporter of your own:
+        `prometheus_client.REGISTRY.register(app.metrics())`. Needs headrace[metrics]."""
+        collector, tally = load_collector(), self._engine.counting.tally()
+        return collector(lambda: tally)
 
     async def aupgrade(self) -> None:
         """Make the schema, or bring it up to date. Safe from many processes at once, and twice."""

@@ -46,6 +46,8 @@ class Settings:
     threads: int = 0
     queues: tuple[str, ...] | None = None  # None: every queue
     drain: float = 30.0  # seconds that a stopping worker gives to what runs
+    metrics_port: int | None = None  # where workers serve /metrics; 0: a free one; None: nowhere
+    metrics_host: str = "127.0.0.1"
 
     retry_ratio: float = 0.3
     retry_queue_warning: int = 1000
@@ -114,6 +116,8 @@ _FIELDS: Mapping[str, _Field] = {
     "threads": _Field("HEADRACE_THREADS", int),
     "queues": _Field("HEADRACE_QUEUES", _names),
     "drain": _Field("HEADRACE_DRAIN_SECONDS", _number),
+    "metrics_port": _Field("HEADRACE_METRICS_PORT", int),
+    "metrics_host": _Field("HEADRACE_METRICS_HOST", str.strip),
     "retry_ratio": _Field("HEADRACE_RETRY_RATIO", _number),
     "retry_queue_warning": _Field("HEADRACE_RETRY_QUEUE_WARNING", int),
     "retry_queue_critical": _Field("HEADRACE_RETRY_QUEUE_CRITICAL", int),

@@ -1,7 +1,13 @@
-"""Metrics by the names of the specification, fed from the bus and from a snapshot of the ledger."""
+"""Counting events, adding up what processes counted, and the names under which it is shown."""
+
+import asyncio
+import socket
+from pathlib import Path
 
 import pytest
 
+from headrace.core.errors import SettingsError
+from headrace.telemetry import prometheus
 from headrace.telemetry.events import (
     Bus,
     JobEnded,
@@ -11,67 +17,182 @@ from headrace.telemetry.events import (
     TaskClaimed,
     TaskFinished,
     TasksCreated,
+    TaskStarted,
 )
-from headrace.telemetry.metrics import Metrics, Snapshot
+from headrace.telemetry.figures import Figures
+from headrace.telemetry.prometheus.collector import HeadraceCollector
+from headrace.telemetry.relay import Meeting, Relay
+from headrace.telemetry.serving import serve
+from headrace.telemetry.tally import BOUNDS, Tally
+from tests.support.waiting import eventually
 
 
-def finished(state: str, *, ran_for: float | None = 0.5) -> TaskFinished:
+def finished(state: str, *, ran_for: float | None = 0.5, queue: str = "mail") -> TaskFinished:
     return TaskFinished(
-        task=1, claim_no=1, name="t", queue="mail", kind="function", executor="coroutine", state=state,
+        task=1, claim_no=1, name="t", queue=queue, kind="function", executor="coroutine", state=state,
         outcome="succeeded", charged=True, ran_for=ran_for, error=None,
     )  # fmt: skip
 
 
-@pytest.mark.requirement("A60", "A61", "A62")
-def test_every_name_of_the_specification_is_exported() -> None:
-    bus = Bus()
-    metrics = Metrics().attach(bus)
-    for event in (
-        TasksCreated(queue="mail", kind="function", count=3),
-        JobsCreated(),
-        JobEnded(job=1, state="completed", took=2.0),
-        JobEnded(job=2, state="failed", took=None),
-        TaskClaimed(task=1, claim_no=1, name="t", queue="mail", waited=0.1),
-        finished("completed"),
-        finished("failed"),
-        finished("pending"),
-        ReportRefused(task=1, claim_no=1, worker="w", act="finish"),
-        Rescued(worker="w", by="v", charged=2, released=5),
-    ):
+EVENTS = (
+    TasksCreated(queue="mail", kind="function", executor="process", count=3),
+    JobsCreated(),
+    JobEnded(job=1, state="completed", took=2.0),
+    JobEnded(job=2, state="failed", took=None),
+    JobEnded(job=3, state="cancelled", took=None),
+    TaskClaimed(task=1, claim_no=1, name="t", queue="mail", waited=0.1),
+    TaskStarted(task=1, claim_no=1, name="t", queue="mail", executor="coroutine"),
+    finished("completed"),
+    finished("failed", ran_for=0.001),
+    finished("failed", ran_for=None),
+    finished("pending", ran_for=7200.0),
+    ReportRefused(task=1, claim_no=1, worker="w", act="finish"),
+    Rescued(worker="w", by="v", charged=2, released=5),
+)
+LABELS = '{executor="coroutine",kind="function",queue="mail"}'
+LINES = {
+    "jobs_created_total 1.0",
+    "jobs_completed_total 1.0",
+    "jobs_failed_total 1.0",
+    "jobs_cancelled_total 1.0",
+    "job_duration_seconds_sum 2.0",
+    "job_duration_seconds_count 1.0",
+    'tasks_created_total{executor="process",kind="function",queue="mail"} 3.0',
+    f"tasks_completed_total{LABELS} 1.0",
+    f"tasks_failed_total{LABELS} 2.0",
+    f"task_duration_seconds_count{LABELS} 2.0",
+    f"task_duration_seconds_sum{LABELS} 0.501",
+    'task_duration_seconds_bucket{executor="coroutine",kind="function",le="0.001",queue="mail"} 1.0',
+    'task_duration_seconds_bucket{executor="coroutine",kind="function",le="0.1",queue="mail"} 1.0',
+    'task_duration_seconds_bucket{executor="coroutine",kind="function",le="0.5",queue="mail"} 2.0',
+    'task_duration_seconds_bucket{executor="coroutine",kind="function",le="+Inf",queue="mail"} 2.0',
+    'worker_task_execution_time_bucket{executor="coroutine",kind="function",le="3600",queue="mail"} 2.0',
+    f"worker_task_execution_time_count{LABELS} 3.0",
+    'task_latency_seconds_count{queue="mail"} 1.0',
+    "attempts_lost_total 2.0",
+    'reports_refused_total{reason="finish"} 1.0',
+}
+
+
+def rendered(tally: Tally, figures: Figures | None = None) -> list[str]:
+    return HeadraceCollector(lambda: tally, lambda: figures).render().decode().splitlines()
+
+
+def test_events_become_counters_and_histograms() -> None:
+    tally, bus = Tally(), Bus()
+    bus.subscribe(tally.observe, *tally.handlers)
+    for event in EVENTS:
         bus.emit(event)
-    metrics.show(
-        Snapshot(depths={"mail": {"primary": 7, "retry": 2}}, workers={"active": 1}, heartbeat_ages={"w": 3.0})
+    assert set(rendered(tally)) >= LINES
+
+
+def test_what_processes_counted_adds_up() -> None:
+    """Two halves, sent as they are sent between processes, are the whole."""
+    whole = Tally()
+    for part in (EVENTS[::2], EVENTS[1::2]):
+        counted = Tally()
+        for event in part:
+            counted.observe(event)
+        whole.add(counted.take())
+        assert counted.take() == []
+    assert set(rendered(whole)) >= LINES
+
+
+def test_what_the_ledger_says_is_shown_with_its_age() -> None:
+    figures = Figures(
+        depths={"mail": {"primary": 7, "retry": 2, "claimed": 3, "running": 1}}, workers=4, heartbeat_ages={"w": 3.0}
     )
-    text = metrics.render().decode()
-    labels = '{executor="coroutine",kind="function",queue="mail"}'
-    for line in (
-        "jobs_created_total 1.0",
-        "jobs_completed_total 1.0",
-        "jobs_failed_total 1.0",
-        "job_duration_seconds_sum 2.0",
-        'tasks_created_total{kind="function",queue="mail"} 3.0',
-        f"tasks_completed_total{labels} 1.0",
-        f"tasks_failed_total{labels} 1.0",
-        f"task_duration_seconds_count{labels} 2.0",
+    lines = rendered(Tally(), figures)
+    assert set(lines) >= {
         'task_queue_depth{lane="primary",queue="mail"} 7.0',
-        'workers_active{state="active"} 1.0',
-        "worker_task_execution_time_count 3.0",
+        'task_queue_depth{lane="retry",queue="mail"} 2.0',
+        'in_flight{queue="mail"} 4.0',
+        "workers_active 4.0",
         'worker_heartbeat_age{worker="w"} 3.0',
-        "attempts_lost_total 2.0",
-        'reports_refused_total{reason="finish"} 1.0',
-    ):
-        assert line in text.splitlines()
+    }
+    (age,) = (line for line in lines if line.startswith("ledger_figures_age_seconds "))
+    assert 0 <= float(age.split()[1]) < 60
+    assert not any("task_queue_depth" in line for line in rendered(Tally(), None))
 
 
-def test_what_is_gone_is_no_longer_shown() -> None:
-    metrics = Metrics()
-    metrics.show(Snapshot(heartbeat_ages={"gone": 1.0}))
-    metrics.show(Snapshot())
-    assert "gone" not in metrics.render().decode()
+def test_bounds_rise() -> None:
+    assert list(BOUNDS) == sorted(set(BOUNDS))
 
 
-def test_a_bus_nobody_listens_to_is_falsy() -> None:
+def test_a_bus_says_what_it_hears() -> None:
     bus = Bus()
     assert not bus
-    bus.subscribe(lambda event: None)
+    assert not bus.hears(TaskClaimed)
+    bus.subscribe(lambda event: None, TaskFinished)
     assert bus
+    assert bus.hears(TaskFinished)
+    assert not bus.hears(TaskClaimed)
+    bus.subscribe(lambda event: None)
+    assert bus.hears(TaskClaimed)
+
+
+async def test_counts_travel_and_nothing_else_does_harm(tmp_path: Path) -> None:
+    """More label sets than one datagram carries all arrive; rubbish is ignored."""
+    met = Tally()
+    meeting = Meeting(tmp_path / "meeting", met)
+    close = meeting.open(asyncio.get_running_loop())
+    relay = Relay(meeting.address)
+    for n in range(120):
+        relay.tally.observe(finished("completed", queue=f"q{n}"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+        for rubbish in (b"", b"no json", b"7", b'[["a"]]', b'[[["task"],["x"]]]'):
+            stranger.sendto(rubbish, meeting.address)
+    relay.flush()
+    await eventually(lambda: len(met.rows) == 120)
+    relay.tally.observe(finished("completed", queue="q0"))
+    relay.close()
+    await eventually(lambda: met.rows["task", "q0", "function", "coroutine", "completed"][0] == 2)
+    close()
+
+
+async def test_what_cannot_be_sent_is_kept(tmp_path: Path) -> None:
+    relay = Relay(str(tmp_path / "meeting"))
+    relay.tally.observe(finished("completed"))
+    relay.flush()
+    relay.tally.observe(finished("completed"))
+    met = Tally()
+    close = Meeting(tmp_path / "meeting", met).open(asyncio.get_running_loop())
+    relay.flush()
+    await eventually(lambda: met.rows)
+    assert [row[0] for row in met.rows.values()] == [2]
+    relay.close()
+    close()
+
+
+async def said(host: str, port: int, text: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(text)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_the_page_answers_what_it_should() -> None:
+    async with serve(lambda: b"a 1\n", content_type="text/plain", host="127.0.0.1", port=0) as address:
+        port = int(address.removeprefix("http://127.0.0.1:").removesuffix("/metrics"))
+        head, _, body = (await said("127.0.0.1", port, b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n")).partition(
+            b"\r\n\r\n"
+        )
+        assert (head.splitlines()[0], body) == (b"HTTP/1.1 200 OK", b"a 1\n")
+        assert (await said("127.0.0.1", port, b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 404")
+        assert (await said("127.0.0.1", port, b"POST /metrics HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 405")
+        assert (await said("127.0.0.1", port, b"HEAD /metrics HTTP/1.1\r\n\r\n")).endswith(b"\r\n\r\n")
+        assert await said("127.0.0.1", port, b"nonsense\r\n") == b""
+        with pytest.raises(SettingsError, match=f"port {port}"):
+            async with serve(lambda: b"", content_type="text/plain", host="127.0.0.1", port=port):
+                pass
+
+
+def test_without_the_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "headrace.telemetry.prometheus.collector", None)
+    with pytest.raises(ImportError):  # the module itself is broken: not for us to explain
+        prometheus.load_collector()
+    monkeypatch.delitem(__import__("sys").modules, "headrace.telemetry.prometheus.collector")
+    monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
+    with pytest.raises(SettingsError, match=r"headrace\[metrics\]"):
+        prometheus.load_collector()

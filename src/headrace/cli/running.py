@@ -43,7 +43,19 @@ Lease = Annotated[
     float | None,
     typer.Option("--lease", min=0.5, help="Seconds a silent worker keeps its tasks.", show_default="30"),
 ]
-
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        min=0,
+        max=65_535,
+        help="Serve /metrics for Prometheus on this port; 0 takes a free one.",
+        show_default="off",
+    ),
+]
+MetricsHost = Annotated[
+    str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
+]
 
 _UP_THREADS = 4
 
@@ -60,6 +72,8 @@ def worker(
     max_tasks: MaxTasks = None,
     burst: Burst = False,
     lease: Lease = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
 ) -> None:
     """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
 
@@ -79,6 +93,8 @@ def worker(
         "max_tasks": max_tasks,
         "lease": lease,
         "heartbeat": None if lease is None else lease / 3,
+        "metrics_port": metrics_port,
+        "metrics_host": metrics_host,
     }
     options = worker_options(load_app(target).settings, burst=burst, **given)
     raise typer.Exit(run(target, options))
@@ -93,6 +109,8 @@ def up(
     ] = None,
     grace: Grace = None,
     lease: Lease = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     app = load_app(target)
@@ -101,7 +119,16 @@ def up(
     console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
     if threads is None:  # it has to serve every kind of task, those in threads too
         threads = app.settings.threads or _UP_THREADS
-    worker(target, concurrency=concurrency, children=children, threads=threads, grace=grace, lease=lease)
+    worker(
+        target,
+        concurrency=concurrency,
+        children=children,
+        threads=threads,
+        grace=grace,
+        lease=lease,
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+    )
 
 
 def _names(queues: str) -> tuple[str, ...]:
@@ -122,6 +149,8 @@ def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> 
         "lease": settings.lease,
         "heartbeat": settings.heartbeat,
         "keep": settings.keep,
+        "metrics_port": settings.metrics_port,
+        "metrics_host": settings.metrics_host,
         "retry_ratio": settings.retry_ratio,
         "retry_warning": settings.retry_queue_warning,
         "retry_critical": settings.retry_queue_critical,

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from headrace.client.bridge import BRIDGE, on_store
 from headrace.client.coalescing import Coalescer
+from headrace.client.counting import Counting
 from headrace.client.middleware import Middleware
 from headrace.client.options import Queue
 from headrace.client.polling import Poller
@@ -42,6 +43,7 @@ class Engine:
         self.codecs = codecs
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
+        self.counting = Counting()
         self._connected: _Connected | None = None
         self._opening: asyncio.Lock | None = None
         self._pid = 0
@@ -105,6 +107,7 @@ class Engine:
             connected, self._connected = self._connected, None
             if connected is not None and connected.pid == os.getpid():
                 await connected.coalescer.drained()
+                self.counting.close()
                 connected.poller.stop()
                 await connected.store.close()
 
@@ -114,7 +117,9 @@ class Engine:
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
         connection = transaction_of(self) if connection is None else connection
         if connection is not None:
-            return await enqueue_in(connection, await self.opened_store(), tasks)
+            answers = await enqueue_in(connection, await self.opened_store(), tasks)
+            self.counting.tasks_created(tasks, answers)
+            return answers
 
         async def work() -> list[Enqueued]:
             connected = await self._open()
@@ -122,7 +127,9 @@ class Engine:
                 return await connected.coalescer.enqueue(tasks)
             return await connected.store.enqueue(tasks)
 
-        return await on_store(work)
+        answers = await on_store(work)
+        self.counting.tasks_created(tasks, answers)
+        return answers
 
     async def _open(self) -> _Connected:
         """On the background loop only."""
@@ -137,6 +144,7 @@ class Engine:
         async with self._opening:
             if self._connected is None:
                 store = self.new_store()
+                self.counting.open(asyncio.get_running_loop(), store)
                 try:
                     await store.open()
                 except BaseException:

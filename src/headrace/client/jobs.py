@@ -15,6 +15,7 @@ from headrace.core.durations import Duration, seconds
 from headrace.core.errors import NotFound
 from headrace.core.states import JobState
 from headrace.core.task import Enqueued, JobRecord, NewJob, NewTask
+from headrace.store.base import Store
 
 _SHORTEST, _LONGEST = 0.01, 0.25
 
@@ -45,8 +46,13 @@ class Jobs:
             on_failure=on_failure,
             metadata=payload.dumps(dict(metadata or {})),
         )
-        id, _ = await self._engine.run(lambda store: store.create_job(job))
-        return await self.aget(id)
+
+        async def create(store: Store) -> int:
+            id, answers = await store.create_job(job)
+            self._engine.counting.job_created(job.tasks, answers)
+            return id
+
+        return await self.aget(await self._engine.run(create))
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""

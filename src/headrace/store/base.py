@@ -8,7 +8,7 @@ Rules that hold for every verb:
 * A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
-from collections.abc import AsyncIterator, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -54,6 +54,19 @@ class FinishReport:
     repeated: frozenset[Ref] = frozenset()  # already written by an earlier try of the same report: a success
     refused: frozenset[Ref] = frozenset()  # the claim no longer held; recorded as a late report
     claimed: tuple[ClaimedTask, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnd:
+    """A job that a verb of this very store ended, and the task that its hook became."""
+
+    job: int
+    state: JobState
+    took: float | None  # seconds from its first claim; None when nothing of it was ever claimed
+    hook: NewTask | None = None
+
+
+type JobEndListener = Callable[[JobEnd], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +249,14 @@ class Liveness(Protocol):
 
 
 class Jobs(Protocol):
+    def watch_job_ends(self, listener: JobEndListener) -> None:
+        """Call it with every job that a verb of this store ends from now on, after the commit, on any thread.
+
+        Once for each run of a job, whichever of many stores ended it. Not when the connection was lost at the commit
+        and the verb repeated: this is for counting, not for deciding.
+        """
+        ...
+
     async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
         """The job and its tasks in one transaction."""
         ...

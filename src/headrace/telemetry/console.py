@@ -25,6 +25,21 @@ def log_to_console(level: int) -> None:
     logging.getLogger("headrace").setLevel(level)
 
 
+# What it has words for: nobody needs to make the others for its sake.
+CONSOLE_EVENTS = (
+    TaskFinished,
+    ReportRefused,
+    WorkerStarted,
+    WorkerStopped,
+    LeaseWasLost,
+    Rescued,
+    ProcessDied,
+    LoopStalled,
+    StoreLost,
+    StoreBack,
+)
+
+
 def console(event: Event) -> None:
     """Finished tasks at DEBUG, failures and lifetimes at INFO, what an operator should see at WARNING."""
     match event:

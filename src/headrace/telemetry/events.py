@@ -2,6 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+# By which name the executor of a pool goes, where it has another.
+EXECUTORS = {"child": "process"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,7 @@ class StoreBack:
 class TasksCreated:
     queue: str
     kind: str
+    executor: str
     count: int
 
 
@@ -149,17 +154,29 @@ type Listener = Callable[[Event], None]
 
 
 class Bus:
-    """Calls its listeners in the caller's thread. Falsy while nobody listens, so that hot paths can skip the event."""
+    """Calls its listeners in the caller's thread. Falsy while nobody listens; `hears` says whether somebody wants the
+    events of one kind, so that hot paths can skip the others.
+    """
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        self._everything: list[Listener] = []
+        self._listeners: dict[type[Any], list[Listener]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._listeners)
+        return bool(self._everything or self._listeners)
 
-    def subscribe(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def hears(self, kind: type[Any]) -> bool:
+        return bool(self._everything) or kind in self._listeners
+
+    def subscribe(self, listener: Listener, *kinds: type[Any]) -> None:
+        """To these kinds of events; to all when none is named."""
+        if not kinds:
+            self._everything.append(listener)
+        for kind in kinds:
+            self._listeners.setdefault(kind, []).append(listener)
 
     def emit(self, event: Event) -> None:
-        for listener in self._listeners:
+        for listener in self._everything:
+            listener(event)
+        for listener in self._listeners.get(type(event), ()):
             listener(event)

@@ -37,6 +37,8 @@ class WorkerOptions:
     unstarted_after: float = 1.0  # a buffered task that has not started goes back
     verify_after: float = 0.5  # a buffered task older than this asks the store whether it is still ours
     gather: float = 0.002  # how long outcomes wait for company
+    metrics_port: int | None = None  # the supervisor serves /metrics there; 0: a free one
+    metrics_host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "children", "threads", "commands"):
@@ -46,6 +48,8 @@ class WorkerOptions:
             raise OptionError("a worker needs room for something: concurrency, children and threads are all 0")
         if not 1 <= self.processes <= 64:
             raise OptionError(f"processes must be from 1 to 64, not {self.processes!r}")
+        if self.metrics_port is not None and not 0 <= self.metrics_port < 65_536:
+            raise OptionError(f"metrics_port must be from 0 to 65535, not {self.metrics_port!r}")
         if self.lease <= 0 or self.heartbeat_interval * 2 > self.lease:
             raise OptionError(
                 f"a lease of {self.lease} s needs at least two heartbeats; set heartbeat to at most {self.lease / 2} s"

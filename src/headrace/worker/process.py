@@ -19,8 +19,9 @@ from pathlib import Path
 from headrace.executors.context import running
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.runtime.signals import stop_signals
-from headrace.telemetry.console import console, log_to_console
+from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus
+from headrace.telemetry.relay import Relay, set_relay_address
 from headrace.worker.application import load
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
@@ -41,6 +42,7 @@ class ProcessConfig:
     first_slot: int
     supervisor: int  # process id
     log_level: int = logging.INFO
+    metrics: str | None = None  # where to send what is counted
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -50,6 +52,7 @@ def main(text: str) -> int:
     config = ProcessConfig(**json.loads(text))
     _end_with_supervisor(config.supervisor)
     log_to_console(config.log_level)
+    set_relay_address(config.metrics)
     identity = _wait_for_go()
     if identity is None:
         return 1
@@ -71,10 +74,19 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
     slots = SlotRange(table, worker=config.index, first=config.first_slot, count=options.slots)
     slots.forget_waiting()
     bus = Bus()
-    bus.subscribe(console)
+    bus.subscribe(console, *CONSOLE_EVENTS)
+    relay = None if config.metrics is None else Relay(config.metrics).attach(bus)
     worker = Worker(load(config.target), options=options, slots=slots, identity=identity, target=config.target, bus=bus)
     with stop_signals(worker.stop, worker.stop_now):
-        await worker.run()
+        if relay is None:
+            await worker.run()
+            return 0
+        sending = asyncio.create_task(relay.run(), name="headrace.relay")
+        try:
+            await worker.run()
+        finally:
+            sending.cancel()
+            relay.close()
     return 0
 
 

@@ -27,11 +27,12 @@ from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
-from headrace.telemetry.console import console, log_to_console
+from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load
 from headrace.worker.execution import Pipeline
+from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import ProcessConfig
 from headrace.worker.services.lease import Leases
@@ -50,7 +51,7 @@ def run(target: str, options: WorkerOptions | None = None, *, log_level: int = l
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code."""
     log_to_console(log_level)
     bus = Bus()
-    bus.subscribe(console)
+    bus.subscribe(console, *CONSOLE_EVENTS)
     return asyncio.run(Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level).run())
 
 
@@ -66,6 +67,7 @@ class Supervisor:
         self._rng = random.Random()
         self._stopping = asyncio.Event()
         self._insisted = asyncio.Event()
+        self._exposure: Exposure | None = None
 
     def stop(self) -> None:
         """Drain every process; they end by themselves, at the latest when the grace is over."""
@@ -85,13 +87,21 @@ class Supervisor:
         store = app.new_store()
         await store.open()
         try:
-            with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+            async with contextlib.AsyncExitStack() as stack:
+                directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
+                await self._expose(stack, store, directory)
                 capacity = self.options.slots * self.options.processes
-                table = SlotTable.create(Path(directory, "slots"), capacity)
+                table = SlotTable.create(directory / "slots", capacity)
                 with stop_signals(self.stop, self.stop_now):
                     return await self._run(app, store, table)
         finally:
             await store.close()
+
+    async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
+        host, port = self.options.metrics_host, self.options.metrics_port
+        if port is not None:
+            page = exposed(store=store, bus=self.bus, directory=directory, host=host, port=port)
+            self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
         pipeline = Pipeline(app, rng=self._rng)
@@ -147,6 +157,7 @@ class Supervisor:
                 rng=self._rng,
             ),
             *upkeep_services(store, options),
+            *([] if self._exposure is None else [self._exposure.keeper]),
         ]
 
     # --- one process after the other --------------------------------------------------------------------------------
@@ -179,6 +190,7 @@ class Supervisor:
                 first_slot=index * self.options.slots,
                 supervisor=os.getpid(),
                 log_level=self._log_level,
+                metrics=None if self._exposure is None else self._exposure.address,
             )
         )
         self.processes[index] = process
@@ -214,7 +226,7 @@ class Supervisor:
         def decide(claim: ClaimedTask) -> Settlement:
             return settle_after(death, claim, pipeline=pipeline, rng=self._rng)
 
-        await _insist(lambda: empty_hands(store, process.id, decide))
+        await _insist(lambda: empty_hands(store, process.id, decide, bus=self.bus))
         released = await _insist(lambda: store.deregister(process.id))
         self.bus.emit(WorkerStopped(worker=process.id, released=released, reason=f"exit {death.exit_code}"))
 

@@ -27,10 +27,11 @@ from headrace.executors.watchdog import WatchdogThread
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
-from headrace.telemetry.events import Bus, LeaseWasLost, WorkerStarted, WorkerStopped
+from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.worker.application import Application
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
+from headrace.worker.exposing import tell_of_job_ends
 from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
@@ -106,6 +107,8 @@ class Worker:
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             store = await stack.enter_async_context(self._opened_store())
+            if self.bus.hears(JobEnded):
+                tell_of_job_ends(store, self.bus)
             if self.slots is None:
                 self.slots = stack.enter_context(_private_slots(self.options))
             resources = await stack.enter_async_context(self.app.lifespan_context())

@@ -4,17 +4,27 @@ from collections.abc import Mapping, Sequence
 
 from headrace.core.task import Ref
 from headrace.store.base import CancelAnswer
-from headrace.store.postgres.connection import Database
+from headrace.store.postgres.connection import Connection, Database, Rows
+from headrace.store.postgres.job_ends import JobEnds
 
 
 class Cancelling:
     def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
         self._database = database
         self._queries = queries
+        self._job_ends = JobEnds(database, queries)
 
     async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
+        wanted = list(dict.fromkeys(ids))
+
+        async def work(connection: Connection) -> tuple[Rows, Rows]:
+            rows = await connection.fetch(self._queries["cancel"], wanted, reason)
+            ended = [row["id"] for row in rows if row["answer"] == CancelAnswer.CANCELLED]
+            return rows, await self._job_ends.of_tasks(connection, ended)
+
         # Not repeated by itself: the second try would call what the first one ended too late.
-        rows = await self._database.fetch(self._queries["cancel"], list(dict.fromkeys(ids)), reason)
+        rows, ends = await self._database.run(work, transaction=self._job_ends.wanted)
+        self._job_ends.tell(ends)
         return {row["id"]: CancelAnswer(row["answer"]) for row in rows}
 
     async def cancelling(self, worker: str) -> list[Ref]:

@@ -15,7 +15,7 @@ import asyncpg
 
 from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
 from headrace.runtime.faults import reached
-from headrace.store.base import StoreOptions
+from headrace.store.base import JobEndListener, StoreOptions
 
 type Rows = list[Any]
 
@@ -83,6 +83,7 @@ class Database:
         self.masked = masked(dsn)
         self._options = options
         self._pool: Any = None
+        self.job_ended: JobEndListener | None = None
 
     @property
     def is_open(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import asyncpg
@@ -14,6 +15,7 @@ from headrace.store.base import FinishReport
 from headrace.store.postgres.claiming import claimed_tasks, want_columns
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Connection, Database, Rows
+from headrace.store.postgres.job_ends import JobEnds
 
 
 class Finishing:
@@ -21,6 +23,7 @@ class Finishing:
         self._database = database
         self._queries = queries
         self._claims = claims
+        self._job_ends = JobEnds(database, queries)
         claims.release = self._release_stranded
 
     async def finish(
@@ -58,7 +61,9 @@ class Finishing:
             # Inside: should this fail, nobody hears of the claims either.
             late = [s for s in settlements if Ref(s.task, s.claim_no) in refused]
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
-        claimed = tuple(claimed_tasks(rows[len(refused) :]))
+        ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
+        claimed = tuple(claimed_tasks(rows[len(refused) + len(ended) :]))
+        self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
         refs = frozenset(Ref(s.task, s.claim_no) for s in settlements)
         self._claims.hand(worker, claimed)
         self._claims.forget(worker, refs)

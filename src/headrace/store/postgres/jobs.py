@@ -7,9 +7,11 @@ from typing import Any
 from headrace.core.errors import NotFound, WrongState
 from headrace.core.states import JobState
 from headrace.core.task import Enqueued, JobRecord, NewJob
+from headrace.store.base import JobEndListener
 from headrace.store.hooks import new_task_to_json
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
+from headrace.store.postgres.job_ends import JobEnds
 
 
 class Jobs:
@@ -17,6 +19,10 @@ class Jobs:
         self._database = database
         self._queries = queries
         self._enqueueing = enqueueing
+        self._job_ends = JobEnds(database, queries)
+
+    def watch_job_ends(self, listener: JobEndListener) -> None:
+        self._database.job_ended = listener
 
     async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
         number, *ids = await self._enqueueing.take_ids(1 + len(job.tasks))
@@ -60,6 +66,7 @@ class Jobs:
             raise NotFound(f"no job {job}; nothing was cancelled")
         if not row[0]:
             raise WrongState(f"job {job} is already {record.state}; nothing was cancelled")
+        await self._job_ends.tell_of(job)
         return record
 
 

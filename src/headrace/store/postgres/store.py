@@ -77,6 +77,7 @@ class PostgresStore:
         self.take_over = liveness.take_over
         self.stopped_holders = liveness.stopped_holders
         self.held = liveness.held
+        self.watch_job_ends = jobs.watch_job_ends
         self.create_job = jobs.create_job
         self.get_job = jobs.get_job
         self.list_jobs = jobs.list_jobs

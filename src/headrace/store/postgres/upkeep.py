@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from headrace.core.states import Reason
 from headrace.store.base import Pruned
-from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.connection import Connection, Database, Rows, column
+from headrace.store.postgres.job_ends import JobEnds
 
 _EXPIRED = "its max age passed before it could start"
 
@@ -14,29 +15,35 @@ class Upkeep:
     def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
         self._database = database
         self._queries = queries
+        self._job_ends = JobEnds(database, queries)
         self._unparked = ""  # the gate up to which the last look for forgotten waiters came
 
     async def expire(self, *, limit: int = 500) -> int:
-        async def fail_tasks(connection: Connection) -> int:
+        async def fail_tasks(connection: Connection) -> tuple[int, Rows]:
             ids = column(await connection.fetch(self._queries["overdue_tasks"], limit))
             return await self._end(connection, ids, "failed", Reason.EXPIRED, "headrace.Expired", _EXPIRED)
 
-        ended = await self._database.run(fail_tasks)
+        ended, ends = await self._database.run(fail_tasks)
+        self._job_ends.tell(ends)
         # Each job in a transaction of its own: its tasks may be many.
         for job in column(await self._database.fetch(self._queries["overdue_jobs"], limit, repeatable=True)):
             [row] = await self._database.fetch(self._queries["close_job"], job, "failed", Reason.JOB_TIMEOUT.value)
-            ended += bool(row[0])
+            if row[0]:
+                ended += 1
+                await self._job_ends.tell_of(job)
         for job in column(await self._database.fetch(self._queries["late_additions"], limit, repeatable=True)):
             [row] = await self._database.fetch(self._queries["drop_late_additions"], job)
             ended += row[0]
         return ended
 
     async def end_cancelling(self, *, grace: float, limit: int = 500) -> int:
-        async def end(connection: Connection) -> int:
+        async def end(connection: Connection) -> tuple[int, Rows]:
             ids = column(await connection.fetch(self._queries["unanswered"], grace, limit))
             return await self._end(connection, ids, "cancelled", Reason.USER)
 
-        return await self._database.run(end)
+        ended, ends = await self._database.run(end)
+        self._job_ends.tell(ends)
+        return ended
 
     async def _end(
         self,
@@ -46,14 +53,15 @@ class Upkeep:
         reason: str,
         error_class: str | None = None,
         error_message: str | None = None,
-    ) -> int:
+    ) -> tuple[int, Rows]:
+        """How many ended, and the jobs that ended with them."""
         if not ids:
-            return 0
+            return 0, []
         ended: list[int] = await connection.fetchval(
             self._queries["end_tasks"], ids, state, reason, error_class, error_message
         )
         await connection.execute(self._queries["ended"], ended)
-        return len(ended)
+        return len(ended), await self._job_ends.of_tasks(connection, ended)
 
     async def unpark(self, *, limit: int = 500) -> int:
         async def wake(connection: Connection) -> int:

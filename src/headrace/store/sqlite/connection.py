@@ -18,7 +18,7 @@ from typing import Any
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import StoreError, StoreUnavailable
 from headrace.runtime.faults import reached
-from headrace.store.base import StoreOptions
+from headrace.store.base import JobEnd, JobEndListener, StoreOptions
 from headrace.store.instants import to_micros
 from headrace.store.queries import load_queries
 from headrace.store.sqlite.failures import translated
@@ -74,7 +74,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_c
 class Transaction:
     """What a verb sees of its transaction: named queries, one instant, and whom to wake after the commit."""
 
-    __slots__ = ("cancels", "connection", "now", "queries", "wakes")
+    __slots__ = ("cancels", "connection", "job_ends", "now", "queries", "wakes")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str], now: int) -> None:
         self.connection = connection
@@ -82,6 +82,7 @@ class Transaction:
         self.now = now
         self.wakes: set[str] = set()
         self.cancels = False
+        self.job_ends: list[JobEnd] = []
 
     def rows(self, query: str, parameters: Parameters = ()) -> list[Row]:
         return self.connection.execute(self.queries[query], parameters).fetchall()
@@ -254,6 +255,9 @@ class _Thread:
                 wakes |= job.transaction.wakes
                 if job.transaction.cancels:
                     wakes.add("cancel")
+                if self._database.job_ended is not None:
+                    for end in job.transaction.job_ends:
+                        self._database.job_ended(end)
             job.future.set_result(job.value)
         if wakes:
             self._database.committed(wakes)
@@ -356,6 +360,7 @@ class Database:
         self.is_made: Callable[[], bool] = lambda: False
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
+        self.job_ended: JobEndListener | None = None
         # Looks at the file from the reading thread; seconds until it wants to look again, None: after the next read.
         self.watch: Callable[[Transaction], float | None] = lambda _: None
         self._locked_seconds = float(options.extra.get("lock_timeout", _LOCKED_SECONDS))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from headrace.core.states import JobState, Reason
+from headrace.store.base import JobEnd
 from headrace.store.hooks import hook_task
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import LiveRow, Tally, cancelled, end, ids_json
@@ -56,10 +57,16 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
     fold_additions(transaction, job)
     cancel_rest(transaction, job, task_reason)
     row = transaction.row("job_row", (job,))
+    made = None
     if row is not None and transaction.run("take_hook", (job,)):
         hook = row[2] if state == JobState.COMPLETED else row[3]
         if hook is not None:
-            enqueue(transaction, [hook_task(hook)])
+            task = hook_task(hook)
+            (answer,) = enqueue(transaction, [task])
+            made = task if answer.created else None
+    started_at = None if row is None else row[4]
+    took = None if started_at is None else (transaction.now - started_at) / 1e6
+    transaction.job_ends.append(JobEnd(job=job, state=state, took=took, hook=made))
     return True
 
 

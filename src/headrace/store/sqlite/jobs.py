@@ -8,6 +8,7 @@ import orjson
 from headrace.core.errors import NotFound, WrongState
 from headrace.core.states import JobState, Reason
 from headrace.core.task import Enqueued, JobRecord, NewJob
+from headrace.store.base import JobEndListener
 from headrace.store.hooks import new_task_to_json
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
@@ -94,6 +95,9 @@ def _job_record(row: Row) -> JobRecord:
 
 
 class JobKeeping(Part):
+    def watch_job_ends(self, listener: JobEndListener) -> None:
+        self.database.job_ended = listener
+
     async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
         return await self.database.write(lambda transaction: create_job(transaction, job))
 

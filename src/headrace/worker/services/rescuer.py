@@ -16,7 +16,7 @@ from headrace.core.task import ClaimedTask, ErrorInfo
 from headrace.runtime.faults import reached
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
-from headrace.telemetry.events import Bus, Rescued
+from headrace.telemetry.events import EXECUTORS, Bus, Rescued, TaskFinished
 from headrace.worker.death import Beat, Observation, judge, observe, wall_clock_stepped
 from headrace.worker.execution import Pipeline
 
@@ -54,7 +54,12 @@ def describe_exit(code: int) -> str:
 
 
 async def empty_hands(
-    store: Store, worker: str, decide: Callable[[ClaimedTask], Settlement], *, stages: Sequence[str] = ()
+    store: Store,
+    worker: str,
+    decide: Callable[[ClaimedTask], Settlement],
+    *,
+    stages: Sequence[str] = (),
+    bus: Bus | None = None,
 ) -> tuple[int, int]:
     """Settle everything that `worker` holds, 500 a transaction; (charged, given back). Safe to repeat and to share."""
     charged = released = 0
@@ -66,12 +71,30 @@ async def empty_hands(
         reached("rescue.before_commit")
         report = await store.finish(worker, settlements)
         reached("rescue.after_commit")
-        for settlement in settlements:
+        for claim, settlement in zip(claims, settlements, strict=True):
             if (settlement.task, settlement.claim_no) in report.accepted:
                 charged += settlement.charged
                 released += not settlement.charged
+                if bus is not None and settlement.charged:
+                    bus.emit(_finished(claim, settlement))
         if not report.accepted and not report.repeated:
             return charged, released  # others were faster with all of them
+
+
+def _finished(claim: ClaimedTask, settlement: Settlement) -> TaskFinished:
+    return TaskFinished(
+        task=claim.id,
+        claim_no=claim.claim_no,
+        name=claim.name,
+        queue=claim.queue,
+        kind=claim.kind,
+        executor=settlement.executor or EXECUTORS.get(claim.pool, claim.pool),
+        state=settlement.state,
+        outcome=settlement.attempt or "released",
+        charged=settlement.charged,
+        ran_for=settlement.ran_for,
+        error=settlement.error.message if settlement.error else None,
+    )
 
 
 class Rescuer(Service):
@@ -139,7 +162,7 @@ class Rescuer(Service):
         def decide(claim: ClaimedTask) -> Settlement:
             return settle_dead(claim, worker=worker, pipeline=self._pipeline, rng=self._rng)
 
-        charged, released = await empty_hands(self._store, worker, decide)
+        charged, released = await empty_hands(self._store, worker, decide, bus=self._bus)
         self._bus.emit(Rescued(worker=worker, by=self._by(), charged=charged, released=released))
 
 

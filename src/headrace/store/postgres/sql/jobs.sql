@@ -27,6 +27,20 @@ ORDER BY j.id DESC LIMIT $4;
 -- Ends a job with everything in it.
 SELECT headrace.close_job_v1($1, $2, $3);
 
+-- name: job_ends
+-- How jobs ended: those of tasks, where this very transaction ended them.
+SELECT j.id, j.state, extract(epoch FROM j.completed_at - j.started_at)::double precision AS took,
+       CASE WHEN j.state = 'completed' THEN j.on_success ELSE j.on_failure END AS hook
+FROM headrace.jobs j
+WHERE j.id IN (SELECT h.job FROM headrace.history h WHERE h.id = ANY ($1::bigint[]))
+  AND j.state NOT IN ('pending', 'running') AND j.xmin = pg_current_xact_id()::xid;
+
+-- name: job_end
+-- How one job ended.
+SELECT j.id, j.state, extract(epoch FROM j.completed_at - j.started_at)::double precision AS took,
+       CASE WHEN j.state = 'completed' THEN j.on_success ELSE j.on_failure END AS hook
+FROM headrace.jobs j WHERE j.id = $1;
+
 -- name: lock_job
 -- The state of a job, held still by its counters' lock.
 SELECT j.state

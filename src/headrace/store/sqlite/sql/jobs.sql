@@ -19,7 +19,7 @@ DELETE FROM headrace_job_additions WHERE job = ?
 
 -- name: job_row
 -- What its completion needs.
-SELECT state, run_no, on_success, on_failure FROM headrace_jobs WHERE id = ?
+SELECT state, run_no, on_success, on_failure, started_at FROM headrace_jobs WHERE id = ?
 
 -- name: end_job
 -- Once: a job that is over stays as it is.

@@ -1,6 +1,7 @@
 -- Applies settlements and claims what is wanted next, in one round trip and one transaction; the finish comes first, so
 -- that what it readies can be claimed. Arrays are parallel, one entry a settlement. Every write is fenced by the claim.
--- Returns the claimed tasks, preceded by the settlements that the fence did not let through (state 'refused').
+-- Returns the claimed tasks, preceded by the settlements that the fence did not let through (state 'refused') and by the
+-- jobs that ended with this (state 'job ended'; `name` is how, `waited` how long it took, `arguments` its hook).
 CREATE OR REPLACE FUNCTION headrace.finish_v1(
     the_worker text, tasks bigint[], claim_nos integer[], states text[], reasons text[], chargeds boolean[],
     suspects boolean[], delays double precision[], lanes smallint[], attempts text[], results text[],
@@ -28,6 +29,7 @@ DECLARE
     texts text[];
     ended bigint[];
     linked bigint[];
+    with_jobs bigint[];
     n_completed bigint;
     n_failed bigint;
 BEGIN
@@ -154,8 +156,9 @@ BEGIN
             exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
     )
     SELECT array_agg(m.id), array_agg(m.id) FILTER (WHERE m.job IS NOT NULL OR m.keyed OR m.gates IS NOT NULL),
+           array_agg(m.job) FILTER (WHERE m.job IS NOT NULL),
            count(*) FILTER (WHERE m.state = 'completed'), count(*) FILTER (WHERE m.state = 'failed')
-    INTO ended, linked, n_completed, n_failed FROM moved m;
+    INTO ended, linked, with_jobs, n_completed, n_failed FROM moved m;
 
     IF linked IS NOT NULL THEN
         PERFORM headrace.ended_v1(linked);
@@ -175,6 +178,17 @@ BEGIN
                NULL::integer, NULL::bigint, false, false, 'refused'::text, NULL::timestamptz, NULL::double precision
         FROM unnest(tasks, claim_nos) AS s(task, claim_no)
         WHERE NOT (s.task = ANY (coalesce(requeued, '{}') || coalesce(ended, '{}')));
+    END IF;
+    IF with_jobs IS NOT NULL THEN
+        -- Written by this very transaction: another one may have ended a job whose tasks are still coming home.
+        RETURN QUERY
+        SELECT j.id, 0, j.state, NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer,
+               CASE WHEN j.state = 'completed' THEN j.on_success ELSE j.on_failure END, NULL::text, NULL::integer,
+               NULL::text, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::bigint, false, false,
+               'job ended'::text, NULL::timestamptz, extract(epoch FROM j.completed_at - j.started_at)::double precision
+        FROM headrace.jobs j
+        WHERE j.id = ANY (with_jobs) AND j.state NOT IN ('pending', 'running')
+          AND j.xmin = pg_current_xact_id()::xid;
     END IF;
     IF cardinality(want_queues) > 0 THEN
         RETURN QUERY SELECT * FROM headrace.claim_v1(the_worker, want_queues, want_pools, want_lanes, want_counts);

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -138,14 +139,21 @@ async def test_programs_end_with_a_supervisor_or_a_worker_that_is_killed(
             pids = [int(pid) for pid in (command.read_text() + program.read_text()).split()]
             assert len([pid for pid in pids if psutil.pid_exists(pid)]) == 3
             os.kill(running.process.pid if victim == "supervisor" else running.workers()[0], signal.SIGKILL)
-            await eventually(lambda: not any(_lives(pid) for pid in pids), timeout=5)
+            try:
+                await eventually(lambda: not _alive(pids), timeout=5)
+            finally:
+                for left in _alive(pids):
+                    left.kill()
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def _alive(pids: list[int]) -> list[psutil.Process]:
+    alive: list[psutil.Process] = []
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            if process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+    return alive
 
 
 @pytest.mark.requirement("A68")

@@ -8,6 +8,11 @@ import sys
 
 def main() -> None:
     """Entry point of the `headrace` command."""
+    if sys.argv[1:2] in (["worker"], ["up"]) and "--help" not in sys.argv:
+        # Its first process imports while this one reads the command line; it ends by itself when that is wrong.
+        from headrace.worker.spawning import prepare
+
+        prepare()
     from headrace.cli.failures import explained
     from headrace.cli.root import application
 

@@ -10,6 +10,7 @@ from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
 from headrace.settings import Settings
 from headrace.worker.options import WorkerOptions
+from headrace.worker.spawning import take
 
 Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
@@ -79,10 +80,7 @@ def worker(
 
     What is not said here comes from App(...), then from HEADRACE_*, then from the defaults.
     """
-    # Imported here: a third of the time that every other command would take to begin.
-    from headrace.worker.supervisor import run
-
-    given = {
+    given: dict[str, Any] = {
         "queues": None if queues is None else _names(queues),
         "concurrency": concurrency,
         "children": children,
@@ -96,8 +94,16 @@ def worker(
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
     }
-    options = worker_options(load_app(target).settings, burst=burst, **given)
-    raise typer.Exit(run(target, options))
+    first = take()
+    try:
+        # Imported here: a third of the time that every other command would take to begin.
+        from headrace.worker.supervisor import run
+
+        options = worker_options(load_app(target).settings, burst=burst, **given)
+        code = run(target, options, first=first)
+    finally:
+        first.close()
+    raise typer.Exit(code)
 
 
 def up(

@@ -12,6 +12,7 @@ import array
 import contextlib
 import ctypes
 import gc
+import importlib
 import os
 import select
 import signal
@@ -58,6 +59,8 @@ def main() -> None:
     except BaseException:
         control.sendall(wire.encode(("failed", traceback.format_exc())))
         return
+    if "headrace.client.arguments" in sys.modules:  # whose first use imports it: once here, not in every child
+        importlib.import_module("pydantic.type_adapter")
     control.sendall(wire.encode(("ready", None)))
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody's collector touches them
@@ -140,11 +143,16 @@ def _fork(request: dict[str, Any], descriptors: "array.array[int]", *, keep_clos
 def _reap(control: socket.socket, children: set[int]) -> None:
     while children:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if not pid:
+        if ended is None:
             return
+        pid = ended.si_pid
+        if pid in children:
+            # Before its number may be given anew. Also when the worker is gone, whose death a child may notice first.
+            _end({pid})
+        _, status = os.waitpid(pid, 0)
         if pid in children:
             children.discard(pid)
             control.sendall(wire.encode(("exited", pid, os.waitstatus_to_exitcode(status))))

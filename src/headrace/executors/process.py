@@ -78,9 +78,19 @@ class ProcessExecutor:
         await self._open_nursery()
         while sum(child.ready for child in self._children) < self._size:
             if self._failures:
-                await self.close()
+                await self._give_up()
                 raise ChildrenFailed(f"a child of {self._target!r} ended before it was ready:\n{self._last_failure}")
             await self._wait_for_change()
+
+    async def _give_up(self) -> None:
+        """As if it had never been opened: it may be opened again."""
+        self._failures = 0
+        nursery, self._nursery = self._nursery, None
+        if nursery is not None:
+            await nursery.close()
+        for child in self._children:
+            self._slots.give(child.slot)
+        self._children.clear()
 
     async def _open_nursery(self) -> None:
         self._nursery = Nursery(
@@ -348,7 +358,8 @@ class ProcessExecutor:
         self._slots.give(child.slot)
         self._children.remove(child)
         self._changed.set()
-        if self._closing or status is None:  # None: the forkserver is gone and starts anew with all its children
+        # No status: the forkserver is gone and starts anew with all its children.
+        if self._closing or self._nursery is None or status is None:
             return
         if child.ready:
             self._start_child()
@@ -359,7 +370,7 @@ class ProcessExecutor:
         self._feed_soon()
 
     def _replace(self) -> None:
-        if not self._closing and len(self._children) < self._size:
+        if not self._closing and self._nursery is not None and len(self._children) < self._size:
             self._start_child()
 
     def _verdict(self, item: Item, slot: Occupied, status: int | None) -> Outcome:

@@ -1,7 +1,7 @@
-"""The worker process below a supervisor: `python -m headrace.worker.process <json>`.
+"""The worker process below a supervisor: `python -m headrace.worker.process <pid of the supervisor>`.
 
-It works when its standard input says `go` (its row exists then, and its lease is renewed), and it ends with its
-supervisor: a worker whose lease nobody renews must not run on.
+The first line of its standard input says what it is to do. It works when the second says `go` (its row exists then, and
+its lease is renewed), and it ends with its supervisor: a worker whose lease nobody renews must not run on.
 """
 
 import asyncio
@@ -26,7 +26,6 @@ from headrace.worker.application import load
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
-GO = b"go\n"
 _PR_SET_PDEATHSIG = 1
 _LEFT = 70
 
@@ -40,7 +39,6 @@ class ProcessConfig:
     slots: str  # path of the slot table
     index: int
     first_slot: int
-    supervisor: int  # process id
     log_level: int = logging.INFO
     metrics: str | None = None  # where to send what is counted
 
@@ -48,9 +46,12 @@ class ProcessConfig:
         return json.dumps(asdict(self))
 
 
-def main(text: str) -> int:
-    config = ProcessConfig(**json.loads(text))
-    _end_with_supervisor(config.supervisor)
+def main(supervisor: str) -> int:
+    _end_with_supervisor(int(supervisor))
+    line = _read_line()
+    if not line:
+        return 1
+    config = ProcessConfig(**json.loads(line))
     log_to_console(config.log_level)
     set_relay_address(config.metrics)
     identity = _wait_for_go()

@@ -1,16 +1,14 @@
 """One worker process as its supervisor sees it."""
 
-import asyncio
 import contextlib
-import os
 import signal
 import socket
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.worker.process import ProcessConfig
+from headrace.worker.spawning import Spawned
 
 _STOPPED = ("T", "t")
 
@@ -23,7 +21,7 @@ class WorkerProcess:
 
     index: int
     id: str
-    process: asyncio.subprocess.Process
+    process: Spawned
     leased: bool = False
     spared: bool = False
     started: float = field(default_factory=time.monotonic)
@@ -41,8 +39,7 @@ class WorkerProcess:
 
     def signal(self, number: int) -> None:
         if self.alive:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(number)
+            self.process.signal(number)
 
     def kill(self, *, spared: bool) -> None:
         self.spared = self.spared or spared
@@ -52,11 +49,9 @@ class WorkerProcess:
         """Whether the kernel says that the process is stopped (SIGSTOP, a debugger)."""
         return process_state(self.pid) in _STOPPED
 
-    async def go(self) -> None:
+    def go(self) -> None:
         """Its row exists and its lease is renewed: it may work."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"go {self.id}\n".encode())
-        await self.process.stdin.drain()
+        self.process.tell(f"go {self.id}")
 
 
 def process_state(pid: int) -> str | None:
@@ -67,16 +62,10 @@ def process_state(pid: int) -> str | None:
         return None
 
 
-async def start_process(config: ProcessConfig) -> WorkerProcess:
-    """Start the interpreter that runs this one, in a session of its own: a Ctrl-C is for the supervisor alone."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "headrace.worker.process",
-        config.to_json(),
-        stdin=asyncio.subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+def start_process(config: ProcessConfig, spawned: Spawned | None = None) -> WorkerProcess:
+    """A process that knows its part and waits for `go`; `spawned` if one has been started for it already."""
+    process = spawned or Spawned()
+    with contextlib.suppress(OSError):  # it died already; its end is seen by whoever waits for it
+        process.tell(config.to_json())
     identity = f"{socket.gethostname()}:{process.pid}:{time.time_ns() // 1000}"
     return WorkerProcess(index=config.index, id=identity, process=process)

@@ -38,6 +38,7 @@ from headrace.worker.process import ProcessConfig
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
+from headrace.worker.spawning import Spawned
 from headrace.worker.supervised import WorkerProcess, start_process
 from headrace.worker.worker import upkeep_services, worker_record
 
@@ -47,23 +48,40 @@ _MOST = 10_000
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
 
 
-def run(target: str, options: WorkerOptions | None = None, *, log_level: int = logging.INFO) -> int:
-    """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code."""
+def run(
+    target: str,
+    options: WorkerOptions | None = None,
+    *,
+    log_level: int = logging.INFO,
+    first: Spawned | None = None,
+) -> int:
+    """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
+
+    `first` is the interpreter of the first process, if it was started beforehand.
+    """
     log_to_console(log_level)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    return asyncio.run(Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level).run())
+    supervisor = Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level, first=first)
+    return asyncio.run(supervisor.run())
 
 
 class Supervisor:
     def __init__(
-        self, target: str, options: WorkerOptions, *, bus: Bus | None = None, log_level: int = logging.INFO
+        self,
+        target: str,
+        options: WorkerOptions,
+        *,
+        bus: Bus | None = None,
+        log_level: int = logging.INFO,
+        first: Spawned | None = None,
     ) -> None:
         self.target = target
         self.options = options
         self.bus = bus or Bus()
         self.processes: dict[int, WorkerProcess] = {}
         self._log_level = log_level
+        self._spawned = first
         self._rng = random.Random()
         self._stopping = asyncio.Event()
         self._insisted = asyncio.Event()
@@ -126,6 +144,7 @@ class Supervisor:
             await asyncio.gather(ending, watching, *shepherds, return_exceptions=True)
             for process in self.processes.values():
                 process.kill(spared=True)
+                process.process.close()
             await supervision.stop()
 
     def _services(self, store: Store, table: SlotTable, pipeline: Pipeline) -> list[Service]:
@@ -168,6 +187,7 @@ class Supervisor:
         while True:
             process = await self._start(index, store, table)
             code = await process.process.wait()
+            process.process.close()
             await self._bury(process, store, table, pipeline)
             if self._stopping.is_set() or (self.options.burst and code == 0):
                 return 0
@@ -181,24 +201,25 @@ class Supervisor:
                 return 0
 
     async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
-        process = await start_process(
+        spawned, self._spawned = self._spawned, None
+        process = start_process(
             ProcessConfig(
                 target=self.target,
                 options=self.options.to_json(),
                 slots=str(table.path),
                 index=index,
                 first_slot=index * self.options.slots,
-                supervisor=os.getpid(),
                 log_level=self._log_level,
                 metrics=None if self._exposure is None else self._exposure.address,
-            )
+            ),
+            spawned,
         )
         self.processes[index] = process
         table.tick(index)
         await _insist(lambda: store.register(worker_record(process.id, self.options, pid=process.pid)))
         process.leased = True
         with contextlib.suppress(OSError):  # it died before it could be told; its end is seen by whoever waits for it
-            await process.go()
+            process.go()
         if self._stopping.is_set():
             process.signal(signal.SIGTERM)
         return process

@@ -7,6 +7,7 @@ code that holds the GIL holds back the heartbeat, and a loop that is blocked for
 
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import socket
@@ -22,6 +23,7 @@ from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import LeaseLost, StoreUnavailable
 from headrace.core.task import Pool, WorkerRecord
 from headrace.executors.base import Executor
+from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.executors.watchdog import WatchdogThread
 from headrace.runtime.service import Service
@@ -45,6 +47,9 @@ from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter
 from headrace.worker.services.words import Words
 
 _BURST_PATIENCE = 1.5
+_SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
+
+logger = logging.getLogger("headrace.worker")
 
 
 def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
@@ -153,8 +158,12 @@ class Worker:
         )
         async with contextlib.AsyncExitStack() as stack:
             for executor in executors.values():
-                await executor.open()
                 stack.push_async_callback(executor.close)
+            for pool, executor in executors.items():
+                if pool != "child":
+                    await executor.open()
+            opening = asyncio.create_task(self._open_children(executors, dispatcher), name="headrace.children")
+            stack.push_async_callback(_abandon, opening)
             assert self.slots is not None
             if not self.supervised:
                 await store.register(worker_record(self.id, self.options))
@@ -164,7 +173,22 @@ class Worker:
             supervision = Supervision(self._services(store, dispatcher, pipeline, words))
             stack.push_async_callback(supervision.stop)
             await supervision.start()
-            await self._work(store, dispatcher, supervision)
+            await self._work(store, dispatcher, supervision, opening)
+
+    async def _open_children(self, executors: Mapping[Pool, Executor], dispatcher: Dispatcher) -> None:
+        """Children import the app anew, which takes long: what runs elsewhere does not wait for them."""
+        children, pause = executors.get("child"), _SHORTEST_BACKOFF
+        while children is not None:
+            try:
+                await children.open()
+                break
+            except (ChildrenFailed, OSError) as error:
+                if self.options.burst:
+                    raise
+                logger.error("%s\nno `def` task runs until this is mended; trying again in %g s", error, pause)
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_BACKOFF, pause * 2)
+        dispatcher.claimer.poke(None)
 
     def _services(self, store: Store, dispatcher: Dispatcher, pipeline: Pipeline, words: Words) -> list[Service]:
         options, claimer = self.options, dispatcher.claimer
@@ -213,17 +237,20 @@ class Worker:
         holds = self.dispatcher is not None and len(self.dispatcher.holding) > 0
         return {self.id: "active" if holds else "idle"}
 
-    async def _work(self, store: Store, dispatcher: Dispatcher, supervision: Supervision) -> None:
+    async def _work(
+        self, store: Store, dispatcher: Dispatcher, supervision: Supervision, opening: asyncio.Task[None]
+    ) -> None:
         """Until a stop is asked for, a burst is over, or a part died."""
         claiming = asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer")
         parts = {
             claiming,
             asyncio.create_task(dispatcher.finisher.run(), name="headrace.finisher"),
             asyncio.create_task(supervision.watch(), name="headrace.supervision"),
+            asyncio.create_task(_unless_it_fails(opening), name="headrace.children.watch"),
         }
         ends: set[asyncio.Task[Any]] = {asyncio.create_task(self._stop.wait(), name="headrace.stop")}
         if self.options.burst:
-            ends.add(asyncio.create_task(self._burst_over(store, dispatcher), name="headrace.burst"))
+            ends.add(asyncio.create_task(self._burst_over(store, dispatcher, opening), name="headrace.burst"))
         self.bus.emit(
             WorkerStarted(
                 worker=self.id,
@@ -247,12 +274,13 @@ class Worker:
             await asyncio.gather(*parts, *ends, return_exceptions=True)
             await dispatcher.close()
 
-    async def _burst_over(self, store: Store, dispatcher: Dispatcher) -> None:
+    async def _burst_over(self, store: Store, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
         """Nothing is held, a claim that asked for everything found nothing, and nothing is due or ready.
 
         What is ready and stays so for a while is not for this worker: another pool's, or behind a limit.
         """
         since: float | None = None
+        await asyncio.wait({opening})
         while True:
             await asyncio.sleep(0.02)
             if not dispatcher.exhausted:
@@ -299,6 +327,17 @@ class Worker:
             with contextlib.suppress(StoreUnavailable):
                 released = await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
+
+
+async def _unless_it_fails(task: asyncio.Task[None]) -> None:
+    """Raises what it raises, and otherwise never ends."""
+    await asyncio.shield(task)
+    await asyncio.Event().wait()
+
+
+async def _abandon(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _ready(store: Store, queues: Sequence[str]) -> bool:

@@ -235,6 +235,10 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("key", Text, primary_key=True),
         Column("tokens", Float),
         Column("updated_at", Instant),
+        # When its bucket is full again: the row says nothing more from then on.
+        Column("full_at", Instant),
+        # Not on PostgreSQL, where an update that touches no index stays on its page.
+        *([index("gates", "full", "full_at")] if sqlite else []),
         fillfactor=50,
     )
     table(

@@ -24,6 +24,7 @@ def gate_key(gate: Gate) -> str:
 class _Bucket:
     tokens: float
     updated_at: int
+    full_after: float  # seconds in which it fills when it is empty
     owed: int = 0  # how many of this batch already wait for a token
 
 
@@ -49,7 +50,8 @@ class _Rooms:
             row, now = self.transaction.row("bucket", (key,)), self.transaction.now
             # The instant is read under the write lock, so one that lies ahead means that the clock was set back: time
             # counts from here again. Nothing would start until the clock came by there once more.
-            self.buckets[key] = _Bucket(row[0], min(row[1], now)) if row else _Bucket(float(gate.capacity), now)
+            tokens, updated_at = (row[0], min(row[1], now)) if row else (float(gate.capacity), now)
+            self.buckets[key] = _Bucket(tokens, updated_at, gate.capacity / gate.rate_per_second)
         return self.buckets[key]
 
     def wait_for_token(self, key: str, gate: Gate, *, spend: bool) -> float:
@@ -75,7 +77,12 @@ class _Rooms:
 
     def write_buckets(self) -> None:
         rows = [
-            {"key": key, "tokens": bucket.tokens, "updated_at": bucket.updated_at}
+            {
+                "key": key,
+                "tokens": bucket.tokens,
+                "updated_at": bucket.updated_at,
+                "full_at": bucket.updated_at + round(bucket.full_after * _SECOND),
+            }
             for key, bucket in self.buckets.items()
         ]
         self.transaction.run_many("write_bucket", rows)

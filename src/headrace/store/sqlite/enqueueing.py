@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from headrace.core.batch import Batch, Run, is_plain, runs_of
 from headrace.core.errors import DuplicateTask, EnqueueError, NotFound, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.states import JOB_TERMINAL, JobState, TaskState
@@ -16,8 +17,9 @@ from headrace.store.sqlite.connection import Part, Transaction
 
 type _Place = tuple[str, str]  # scope, key
 
+_ARGUMENTS = 10  # their place in a row
 _PENDING = TaskState.PENDING.value
-_WAITING = (TaskState.PENDING_APPROVAL, TaskState.BLOCKED, TaskState.PENDING)
+_REPLACEABLE = (TaskState.PENDING, TaskState.PENDING_APPROVAL)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class _Plan:
     rows: list[list[Any]] = field(default_factory=list[list[Any]])
     keys: dict[_Place, list[Any]] = field(default_factory=dict[_Place, list[Any]])
     replacements: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-    overtaken: list[str] = field(default_factory=list[str])  # unique keys that running tasks lose
+    overtaken: list[str] = field(default_factory=list[str])  # unique keys that change hands while they are held
 
 
 def seconds_to_micros(seconds: float) -> int:
@@ -53,6 +55,8 @@ def enqueue_program(
     """`own` says that we hold the transaction: job counters are then raised at once."""
     if not tasks:
         return []
+    if own and is_plain(tasks):
+        return (yield from _enqueue_plain(queries, tasks, now))
     jobs = yield from _jobs(queries, tasks)
     wanted = sorted({(key.scope, key.key) for task in tasks for key in task.keys})
     additions = 0 if own else len(jobs)
@@ -84,6 +88,32 @@ def enqueue_program(
     return plan.answers
 
 
+def _enqueue_plain(queries: Mapping[str, str], tasks: Sequence[NewTask], now: int) -> Program[list[Enqueued]]:
+    """Tasks without keys and jobs: one statement for consecutive tasks that differ in their arguments only."""
+    n = len(tasks)
+    answer = yield Statement(queries["take_ids"], (n,))
+    first = id = int(answer[0][0]) - n
+    for template, arguments in _joined(runs_of(tasks)):
+        row = _row(template.task, id, now, {})
+        del row[_ARGUMENTS]
+        yield Statement(queries["insert_run"], (*row, _json(arguments)))
+        id += len(arguments)
+    return [Enqueued(id, True) for id in range(first, first + n)]
+
+
+def _joined(runs: list[Run]) -> list[Run]:
+    """Neighbours of one template in one run."""
+    if len(runs) == 1:
+        return runs
+    joined: list[Run] = []
+    for template, arguments in runs:
+        if joined and joined[-1][0] is template:
+            joined[-1][1].extend(arguments)
+        else:
+            joined.append((template, list(arguments)))
+    return joined
+
+
 def _json(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
@@ -113,30 +143,37 @@ def _planned(
     for offset, task in enumerate(tasks):
         conflict = _conflict(task, holders) if task.keys else None
         if conflict is None:
+            if task.keys:
+                plan.overtaken.extend(key.key for key in task.keys if key.scope == "unique" and _place(key) in holders)
             _plan_new(plan, task, first + offset, now, holders, jobs)
             continue
         key, holder = conflict
         if key.on_conflict == "replace" and holder.index is not None:
             # Twice in one call: the later one counts, under the id of the first.
             plan.rows[holder.index] = _row(task, holder.task, now, jobs, no_later_than=_latest(task, holder))
-        elif key.on_conflict == "replace" and holder.state == _PENDING:
+        elif key.on_conflict == "replace":
             plan.replacements.append(_replacement(task, holder, now))
             _take_keys(plan, task, holder, now, holders)
-        elif key.on_conflict == "replace" and holder.state is not None and holder.state not in _WAITING:
-            # Its run has begun and may have read the world already: the event must not be lost.
-            plan.overtaken.extend(key.key for key in task.keys if key.scope == "unique")
-            _plan_new(plan, task, first + offset, now, holders, jobs)
-            continue
         elif key.on_conflict == "reject" and holder.index is None:
             raise DuplicateTask(key.key, holder.task)
         plan.answers.append(Enqueued(holder.task, created=False))
     return plan
 
 
+def _place(key: Key) -> _Place:
+    return key.scope, key.key
+
+
 def _conflict(task: NewTask, holders: Mapping[_Place, _Holder]) -> tuple[Key, _Holder] | None:
-    for key in sorted(task.keys, key=lambda key: (key.scope, key.key)):
-        if (holder := holders.get((key.scope, key.key))) is not None:
-            return key, holder
+    """The first of its keys whose holder decides; None where the task is a new one."""
+    for key in sorted(task.keys, key=_place):
+        holder = holders.get(_place(key))
+        if holder is None:
+            continue
+        if key.on_conflict == "replace" and holder.index is None and holder.state not in _REPLACEABLE:
+            # Its run has begun or is over, and it may have read the world already: the event must not be lost.
+            continue
+        return key, holder
     return None
 
 
@@ -232,13 +269,13 @@ def enqueue(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued
             statement = program.send(rows)
     except StopIteration as end:
         answers: list[Enqueued] = end.value
-    transaction.wakes |= {task.queue for task in tasks if task.delay <= 0}
+    transaction.wakes |= {template.task.queue for template, _ in runs_of(tasks) if template.task.delay <= 0}
     return answers
 
 
 class Enqueueing(Part):
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
-        tasks = tuple(tasks)
+        tasks = tasks if isinstance(tasks, Batch) else tuple(tasks)
         return await self.database.write(lambda transaction: enqueue(transaction, tasks), verb="enqueue")
 
     def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:

@@ -13,6 +13,7 @@ from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import cancel_rest, count, end_job, fold_additions
 
 _MINUTE = 60_000_000
+_GATES_KEPT = 86_400_000_000  # a key that comes back each day does not make its row anew
 # Rows that one transaction removes: others wait for it.
 _AT_ONCE = 250
 
@@ -73,6 +74,7 @@ def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     transaction.run("prune_job_counts", (jobs,))
     transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
+    transaction.run("prune_gates", {"until": transaction.now - _GATES_KEPT, "limit": limit})
     return Pruned(
         results=transaction.run("prune_results", {"now": transaction.now, "limit": limit}),
         keys=transaction.run("prune_keys", {"now": transaction.now, "limit": limit}),

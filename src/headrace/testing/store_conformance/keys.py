@@ -111,6 +111,32 @@ async def replace_does_not_touch_what_runs(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def replace_gives_a_task_that_waits_for_approval_the_new_content(ledger: Ledger) -> None:
+    """It goes on waiting for the approval."""
+    (first,) = await ledger.store.enqueue([unique(arguments='{"n":1}', approval=True)])
+    newer = unique(on_conflict="replace", arguments='{"n":2}', approval=True)
+    assert await ledger.store.enqueue([newer]) == [(first.id, False)]
+    record = await ledger.get(first.id)
+    assert (record.arguments, record.state.value) == ('{"n":2}', "pending_approval")
+    assert await ledger.claim() == []
+
+
+@cases.add()
+async def replace_within_the_window_of_a_task_that_ended_is_a_new_task(ledger: Ledger) -> None:
+    """What it would replace has run already: the event must not be lost. The key goes over."""
+    (first,) = await ledger.store.enqueue([unique(ttl=600.0)])
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    assert await ledger.store.enqueue([unique(ttl=600.0)]) == [(first.id, False)]
+    (second,) = await ledger.store.enqueue([unique(ttl=600.0, on_conflict="replace", arguments='{"n":2}')])
+    assert second.created
+    assert await ledger.store.enqueue([unique(ttl=600.0)]) == [(second.id, False)]
+    claim = await ledger.claim_one()
+    assert (claim.id, claim.arguments) == (second.id, '{"n":2}')
+    await ledger.finish("a", completed(claim))
+    assert await ledger.store.enqueue([unique(ttl=600.0)]) == [(second.id, False)]
+
+
+@cases.add()
 async def replaced_again_and_again_a_task_is_not_later_than_max_wait(ledger: Ledger) -> None:
     (first,) = await ledger.store.enqueue([unique(delay=0.2, max_wait=0.5)])
     created = (await ledger.get(first.id)).created_at

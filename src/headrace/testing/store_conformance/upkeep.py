@@ -130,6 +130,21 @@ async def prune_removes_results_whose_time_is_over(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def prune_leaves_gates_that_are_in_use(ledger: Ledger) -> None:
+    """A rate that has given its token and a limit that is full stay so, however short the past is kept."""
+    for gate in (Gate(kind="rate", key="g", n=1, per=1000.0), Gate(kind="limit", key="g", n=1)):
+        await ledger.enqueue(task(gates=(gate,)), task(gates=(gate,)))
+        first = await ledger.claim_one()
+        assert (await ledger.store.admit("a", [first])).admitted == {ref(first)}
+        await ledger.let_pass(0.05)
+        await ledger.store.prune(keep=0.0)
+        second = await ledger.claim_one()
+        assert (await ledger.store.admit("a", [second])).parked == {ref(second)}
+        await ledger.finish("a", completed(first))
+        await ledger.store.cancel([second.id])
+
+
+@cases.add()
 async def prune_is_bounded(ledger: Ledger) -> None:
     await ledger.enqueue(*[task() for _ in range(10)])
     await ledger.finish("a", *[completed(claim) for claim in await ledger.claim()])

@@ -286,7 +286,16 @@ def _keys_and_limits(app: _App) -> None:
     )
     app.index("keys", "task", "task")
     app.index("keys", "expires", "expires_at", where="expires_at IS NOT NULL")
-    app.create("gates", _key("key"), sa.Column("tokens", sa.Float()), app.instant("updated_at"), fillfactor=50)
+    app.create(
+        "gates",
+        _key("key"),
+        sa.Column("tokens", sa.Float()),
+        app.instant("updated_at"),
+        app.instant("full_at"),
+        fillfactor=50,
+    )
+    if app.sqlite:
+        app.index("gates", "full", "full_at")
     app.create(
         "slots",
         _text("key"),

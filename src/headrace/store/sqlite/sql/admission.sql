@@ -26,8 +26,9 @@ SELECT tokens, updated_at FROM headrace_gates WHERE key = ?
 
 -- name: write_bucket
 -- Made at its first use.
-INSERT INTO headrace_gates (key, tokens, updated_at) VALUES (:key, :tokens, :updated_at)
-ON CONFLICT (key) DO UPDATE SET tokens = excluded.tokens, updated_at = excluded.updated_at
+INSERT INTO headrace_gates (key, tokens, updated_at, full_at) VALUES (:key, :tokens, :updated_at, :full_at)
+ON CONFLICT (key) DO UPDATE SET
+    tokens = excluded.tokens, updated_at = excluded.updated_at, full_at = excluded.full_at
 
 -- name: park
 -- Not admitted: leaves the ready index, uncharged. claim_no stays risen: that fence is used up.

@@ -24,6 +24,16 @@ FROM json_each(?)
 WHERE true
 ON CONFLICT (id) DO NOTHING
 
+-- name: insert_run
+-- Tasks that differ in their arguments only: those are an array of texts, and the ids follow the first.
+-- A fifth of the time of rows as JSON, a third of that of a statement for each row.
+INSERT INTO headrace_tasks (
+    id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
+    gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
+    dead_letter
+)
+SELECT ? + key, ?, ?, ?, ?, ?, ?, ?, ?, ?, atom, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?)
+
 -- name: key_holders
 -- Who holds the wanted keys, and what of it lives. The parameter is a JSON array of [scope, key].
 SELECT k.scope, k.key, k.task, k.expires_at, t.state, t.created_at, t.job, t.order_at
@@ -51,12 +61,13 @@ WHERE true
 ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl, expires_at = excluded.expires_at
 
 -- name: replace_task
--- The holder of the key has not been claimed: it takes the newer call's arguments and time.
+-- The holder of the key has not been claimed: it takes the newer call's arguments and time. One that waits for its
+-- approval goes on waiting for it.
 UPDATE headrace_tasks
 SET arguments = ?, codec = ?, version = ?, options = ?, queue = ?, pool = ?, priority = ?, max_attempts = ?,
-    gates = ?, order_key = ?, max_age = ?, enqueued_at = ?, expires_at = ?, eligible_at = ?, order_at = ?, ready_at = ?,
-    dead_letter = ?, waiting_on = NULL, keyed = 1
-WHERE id = ? AND state = 'pending'
+    gates = ?, order_key = ?, max_age = ?, enqueued_at = ?, expires_at = ?, eligible_at = ?, order_at = ?,
+    ready_at = CASE state WHEN 'pending' THEN ? END, dead_letter = ?, waiting_on = NULL, keyed = 1
+WHERE id = ? AND state IN ('pending', 'pending_approval')
 
 -- name: jobs_to_join
 -- A job's tasks sort by the job's creation.

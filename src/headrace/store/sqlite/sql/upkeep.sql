@@ -116,3 +116,7 @@ DELETE FROM headrace_job_counts WHERE job IN (SELECT value FROM json_each(?))
 -- name: prune_outcomes
 -- Counts are kept as long as the history they sum up.
 DELETE FROM headrace_outcomes WHERE minute < ?
+
+-- name: prune_gates
+-- Buckets that have long been full: a new one would be no different.
+DELETE FROM headrace_gates WHERE key IN (SELECT key FROM headrace_gates WHERE full_at < :until ORDER BY full_at LIMIT :limit)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from headrace import App
-from headrace.client.coalescing import MOST_TASKS, Coalescer
+from headrace.client.coalescing import _COMMITS_AT_ONCE, MOST_TASKS, Coalescer
 from headrace.core.errors import EnqueueError, StoreUnavailable
 from headrace.core.task import Enqueued, NewTask
 from tests.support.waiting import eventually
@@ -48,8 +48,7 @@ async def test_those_who_come_during_a_commit_share_the_next():
     coalescer = Coalescer(writer)
     writer.gate.clear()
     first = asyncio.create_task(coalescer.enqueue(tasks(0)))
-    await eventually(lambda: coalescer._flushing is not None)
-    await asyncio.sleep(0)
+    await eventually(lambda: bool(coalescer._commits))
     others = [asyncio.create_task(coalescer.enqueue(tasks(number))) for number in range(1, 101)]
     await asyncio.sleep(0)
     writer.gate.set()
@@ -93,17 +92,20 @@ async def test_a_caller_that_gave_up_before_the_write_writes_nothing():
     writer = Writer()
     coalescer = Coalescer(writer)
     writer.gate.clear()
-    first = asyncio.create_task(coalescer.enqueue(tasks(0)))
-    await asyncio.sleep(0.01)
-    second = asyncio.create_task(coalescer.enqueue(tasks(1)))
-    third = asyncio.create_task(coalescer.enqueue(tasks(2)))
-    await asyncio.sleep(0.01)
+    under_way: list[asyncio.Task[list[Enqueued]]] = []
+    for number in range(_COMMITS_AT_ONCE):
+        under_way.append(asyncio.create_task(coalescer.enqueue(tasks(number))))
+        await eventually(lambda: len(coalescer._commits) == len(under_way))
+    second = asyncio.create_task(coalescer.enqueue(tasks(8)))
+    third = asyncio.create_task(coalescer.enqueue(tasks(9)))
+    await eventually(lambda: len(coalescer._line) == 2)
     second.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await second
     writer.gate.set()
-    assert ((await first)[0].id, (await third)[0].id) == (0, 2)
-    assert writer.batches == [["0"], ["2"]]
+    assert (await third)[0].id == 9
+    assert [(await task)[0].id for task in under_way] == list(range(_COMMITS_AT_ONCE))
+    assert [batch for batch in writer.batches if "8" in batch or "9" in batch] == [["9"]]
 
 
 async def test_concurrent_callers_on_a_real_store(app: App):

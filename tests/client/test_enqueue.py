@@ -76,7 +76,7 @@ def test_many_are_enqueued_in_order(app: App):
 
 
 def test_a_generator_is_read_chunk_by_chunk(app: App):
-    """Never more than a chunk ahead of what is in the ledger."""
+    """Never more than two chunks ahead of what is in the ledger: one is prepared while the other is written."""
     welcome = define(app)
     ahead: list[int] = []
 
@@ -89,7 +89,7 @@ def test_a_generator_is_read_chunk_by_chunk(app: App):
 
     handles = welcome.enqueue_many(calls())
     assert len({handle.id for handle in handles}) == 2500
-    assert max(ahead) <= 1000
+    assert max(ahead) <= 2000
 
 
 def test_an_error_half_way_says_how_far_it_came(app: App):

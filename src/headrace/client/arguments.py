@@ -107,6 +107,8 @@ class Arguments:
         }
 
     def _gather(self, compiled: "_Compiled", args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not args and not compiled.injected and type(kwargs) is dict:
+            return cast("dict[str, Any]", kwargs)  # validation makes a new one
         values = dict(kwargs)
         if args:
             names = compiled.positional

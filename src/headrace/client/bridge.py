@@ -89,21 +89,28 @@ async def on_store[T](work: Callable[[], Coroutine[Any, Any, T]], *, may_block: 
 
     A thread that runs an event loop is not blocked, unless `may_block` says that it is a moment at most.
     """
-    caller = _blocking.get()
-    if caller is None:
+    if not must_block(even_a_loop=may_block):
         if running_loop() is BRIDGE.loop:
             return await work()
         return await asyncio.wrap_future(BRIDGE.submit(work()))
-    if running_loop() is not None and not may_block:
-        raise RunningLoop(
-            f"{caller.removeprefix('a')}() would block this thread, which runs an event loop: use `await {caller}()`"
-        )
     future = BRIDGE.submit(work())
     try:
         return future.result()
     except BaseException:
         future.cancel()  # Ctrl-C while waiting: nobody wants the answer any more
         raise
+
+
+def must_block(*, even_a_loop: bool = False) -> bool:
+    """Whether a blocking face is at work on this thread. RunningLoop when it would stop an event loop."""
+    caller = _blocking.get()
+    if caller is None:
+        return False
+    if not even_a_loop and running_loop() is not None:
+        raise RunningLoop(
+            f"{caller.removeprefix('a')}() would block this thread, which runs an event loop: use `await {caller}()`"
+        )
+    return True
 
 
 def refuse_blocking(what: str) -> None:

@@ -2,18 +2,19 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from headrace.client.bridge import BRIDGE, on_store
-from headrace.client.coalescing import Coalescer
+from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
 from headrace.client.middleware import Middleware
 from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
+from headrace.core.batch import is_plain
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
@@ -74,11 +75,7 @@ class Engine:
         connected = self._connected
         if connected is not None and connected.pid == os.getpid():
             return connected.store
-
-        async def work() -> Store:
-            return (await self._open()).store
-
-        return await on_store(work, may_block=True)
+        return (await on_store(self._open, may_block=True)).store
 
     async def enqueue(self, tasks: Sequence[NewTask], *, connection: Any = None) -> list[Enqueued]:
         """Write tasks: in the user's transaction when there is one, else durable when this returns."""
@@ -89,6 +86,34 @@ class Engine:
                 changed = stack.enter_context(middleware.enqueue(tasks))
                 tasks = tasks if changed is None else changed
             return await self._enqueue(tasks, connection)
+
+    async def enqueue_each(
+        self, chunks: Iterator[Sequence[NewTask]], *, connection: Any = None
+    ) -> AsyncGenerator[list[Enqueued]]:
+        """Write chunk after chunk: one is prepared while the last is written, and handed over once that one is."""
+        apart = bool(self.middleware) or connection is not None or transaction_of(self) is not None
+        chunk: Sequence[NewTask] | None = None
+        written: Waiting | None = None
+        while True:
+            failure: Exception | None = None
+            last, chunk = chunk, None
+            try:
+                chunk = next(chunks, None)
+            except Exception as error:  # what was handed over before is still the caller's to know
+                failure = error
+            if written is not None and last is not None:
+                answers = await written.answers()
+                self.counting.tasks_created(last, answers)
+                yield answers
+                written = None
+            if failure is not None:
+                raise failure
+            if chunk is None:
+                return
+            if apart or not is_plain(chunk):
+                yield await self.enqueue(chunk, connection=connection)
+            else:
+                written = (await self._ready()).coalescer.begin(chunk)
 
     async def ended(self, task: int, *, timeout: float | None) -> TaskRecord:
         """The record of a task that has ended. TimeoutError when it has not within `timeout` seconds."""
@@ -120,16 +145,19 @@ class Engine:
             answers = await enqueue_in(connection, await self.opened_store(), tasks)
             self.counting.tasks_created(tasks, answers)
             return answers
-
-        async def work() -> list[Enqueued]:
-            connected = await self._open()
-            if all(task.plain for task in tasks):
-                return await connected.coalescer.enqueue(tasks)
-            return await connected.store.enqueue(tasks)
-
-        answers = await on_store(work)
+        if is_plain(tasks):
+            answers = await (await self._ready()).coalescer.enqueue(tasks)
+        else:
+            answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
+
+    async def _ready(self) -> _Connected:
+        """The store of this process, from any thread."""
+        connected = self._connected
+        if connected is not None and connected.pid == os.getpid():
+            return connected
+        return await on_store(self._open)
 
     async def _open(self) -> _Connected:
         """On the background loop only."""

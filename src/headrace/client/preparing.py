@@ -1,12 +1,13 @@
 """From one call to the row it becomes. What does not depend on the arguments is worked out once per set of options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.engine import Engine
 from headrace.client.keys import debounce_delay, keys_of
 from headrace.client.options import UNSET, Options
 from headrace.core import payload
+from headrace.core.batch import Batch, Template
 from headrace.core.limits import Gate, gates_for
 from headrace.core.payload import JSON_CODEC, Codec
 from headrace.core.retry import Retry
@@ -51,12 +52,27 @@ class Preparation:
         if self._queue_gates and not self._has_gates:
             self._constant["gates"] = self._queue_gates
 
+        # Where nothing but the arguments depends on the arguments, a call is its text and what all calls share.
+        self._template = None if self._has_keys or self._has_gates else Template(NewTask(**self._constant))
+
     def __call__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> NewTask:
         text, checked = self._arguments.dump(args, kwargs)
         row = self._constant
-        if self._has_keys or self._has_gates:
+        if self._template is None:
             row = {**row, **self._by_arguments(text, self._arguments.with_defaults(checked))}
         return NewTask(arguments=self._codec.encode(text), **row)
+
+    def one(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[NewTask]:
+        """The same as what an enqueue takes."""
+        if self._template is None:
+            return (self(args, kwargs),)
+        return Batch([(self._template, [self._codec.encode(self._arguments.dump(args, kwargs)[0])])])
+
+    def many(self, calls: Iterable[tuple[Sequence[Any], Mapping[str, Any]]]) -> Sequence[NewTask]:
+        if self._template is None:
+            return [self(args, kwargs) for args, kwargs in calls]
+        dump, encode = self._arguments.dump, self._codec.encode
+        return Batch([(self._template, [encode(dump(args, kwargs)[0]) for args, kwargs in calls])])
 
     def _by_arguments(self, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
         options, found = self._options, dict[str, Any]()

@@ -1,11 +1,13 @@
 """Enqueue: from NewTasks to the one JSON text that `enqueue_v1` takes, here or in a transaction of the user's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import asyncpg
 import orjson
 
+from headrace.core.batch import Batch, is_plain, runs_of
 from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBusy, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
@@ -28,9 +30,9 @@ class Enqueueing:
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         if not tasks:
             return []
-        if len(tasks) < MOST_TOGETHER and all(task.plain for task in tasks):
-            return await self._shared.enqueue(tasks)
-        return await self._enqueue(tasks)
+        if isinstance(tasks, Batch) or len(tasks) >= MOST_TOGETHER or not is_plain(tasks):
+            return await self._enqueue(tasks)  # who makes batches has gathered callers already
+        return await self._shared.enqueue(tasks)
 
     async def close(self) -> None:
         await self._shared.close()
@@ -38,27 +40,27 @@ class Enqueueing:
     async def _enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         ids = await self.take_ids(len(tasks))
         queues = self._waker.due(ready_queues(tasks)) if self._notify else []
+        plain = is_plain(tasks)
         tries = 0
 
         async def write(connection: Connection) -> list[Enqueued]:
             nonlocal tries
-            # The ids were new on the first try; on a later one an earlier COMMIT may have succeeded unheard.
-            text = document(tasks, ids=ids, own=True, repeated=tries > 0, notify=queues)
             tries += 1
-            return await self.write(connection, text)
+            # The ids were new on the first try; on a later one an earlier COMMIT may have succeeded unheard.
+            if tries > 1 or not plain:
+                text = document(tasks, ids=ids, own=True, repeated=tries > 1, notify=queues)
+                return await self.write(connection, text)
+            parameters = columns(tasks)
+            with _refusals(tasks):
+                await connection.fetch(self._queries["insert_plain"], ids, *parameters, queues)
+            return [Enqueued(id, True) for id in ids]
 
         return await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
 
     async def write(self, connection: Connection, text: str) -> list[Enqueued]:
         """Run the server's function on this connection and translate what it refuses."""
-        try:
-            rows = await connection.fetch(self._queries["enqueue"], text)
-        except asyncpg.PostgresError as error:
-            refused = refusal(error)
-            if refused is error:
-                raise
-            raise refused from error
-        return answers(rows)
+        with _refusals():
+            return answers(await connection.fetch(self._queries["enqueue"], text))
 
     def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
         if not tasks:
@@ -81,6 +83,53 @@ class Enqueueing:
         return taken
 
 
+@contextmanager
+def _refusals(tasks: Sequence[NewTask] = ()) -> Generator[None]:
+    """What the server does not take, as one of our errors."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        refused = refusal(error)
+        if refused is error:
+            raise
+        _refuse_nul(tasks)
+        raise refused from error
+
+
+def columns(tasks: Sequence[NewTask]) -> tuple[list[str], list[int], str]:
+    """The parameters of `insert_plain`: each task's arguments, the place of what it shares with others, and those."""
+    arguments: list[str] = []
+    places: list[int] = []
+    shared: dict[int, str] = {}  # by the identity of the template, which lives as long as the tasks
+    place_of: dict[int, int] = {}
+    runs = runs_of(tasks)
+    for template, texts in runs:
+        place = place_of.get(id(template))
+        if place is None:
+            place = place_of[id(template)] = len(place_of)
+            if template.stored is None:
+                template.stored = _shared_part(template.task)
+            shared[place] = f'{{"place":{place},{template.stored}'
+        arguments += texts
+        places += [place] * len(texts) if len(texts) > 1 else (place,)
+    return arguments, places, f"[{','.join(shared.values())}]"
+
+
+def _shared_part(task: NewTask) -> str:
+    """An object of JSON without the brace that opens it."""
+    entry = _entry(task)
+    for part in ("arguments", "keyed", "keys", "job", "max_wait"):
+        del entry[part]
+    return _encoded(entry)[1:]
+
+
+def _encoded(value: object) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"a task cannot be stored: {error}") from error
+
+
 def document(
     tasks: Sequence[NewTask],
     *,
@@ -90,23 +139,26 @@ def document(
     notify: Sequence[str] = (),
 ) -> str:
     """The parameter of `enqueue_v1`."""
+    kinds = [template.task for template, _ in runs_of(tasks)]
     envelope: dict[str, Any] = {
-        "tasks": [_entry(task) for task in tasks],
+        "tasks": [entry for template, texts in runs_of(tasks) for entry in _entries(template.task, texts)],
         "own": own,
         "repeated": repeated,
-        "keyed": any(task.keys for task in tasks),
-        "jobs": sorted({task.job for task in tasks if task.job is not None}),
+        "keyed": any(task.keys for task in kinds),
+        "jobs": sorted({task.job for task in kinds if task.job is not None}),
         "notify": notify,
     }
     if ids is not None:
         envelope["ids"] = ids
-    try:
-        text = orjson.dumps(envelope).decode()
-    except (TypeError, ValueError) as error:
-        raise PayloadError(f"a task cannot be stored: {error}") from error
+    text = _encoded(envelope)
     if "\\u0000" in text:
         _refuse_nul(tasks)
     return text
+
+
+def _entries(task: NewTask, arguments: Sequence[str]) -> list[dict[str, Any]]:
+    entry = _entry(task)
+    return [{**entry, "arguments": text} for text in arguments]
 
 
 def _entry(task: NewTask) -> dict[str, Any]:
@@ -149,7 +201,8 @@ def _refuse_nul(tasks: Sequence[NewTask]) -> None:
 
 def ready_queues(tasks: Sequence[NewTask]) -> list[str]:
     """Queues that may have work at once."""
-    return sorted({task.queue for task in tasks if task.delay <= 0 and not task.approval})
+    kinds = (template.task for template, _ in runs_of(tasks))
+    return sorted({task.queue for task in kinds if task.delay <= 0 and not task.approval})
 
 
 def answers(rows: Sequence[Sequence[Any]]) -> list[Enqueued]:
@@ -168,7 +221,7 @@ def refusal(error: asyncpg.PostgresError) -> Exception:
             return WrongState(f"job {detail} is already {hint} and takes no more tasks; nothing was enqueued")
         case "55P03":
             return UniqueBusy("a transaction that is still open holds the key; nothing was enqueued, try again")
-        case "22P05" | "22021":
+        case "22P05" | "22021" | "22000":  # the last is the driver's own, for what it cannot encode
             return PayloadError(f"a task cannot be stored: {error}")
         case _:
             return error

@@ -46,7 +46,7 @@ async def _claim(url: str, connection: psycopg.Connection) -> float:
     store = connect(url)
     await store.open()
     try:
-        wants = [Want(queue="default", pool="coroutine", lane=Lane.NEW, n=BATCH)]
+        wants = [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=BATCH)]
         for number in range(_WARM + CLAIMS):
             if number == _WARM:
                 connection.execute("SELECT pg_stat_statements_reset()")

@@ -107,6 +107,7 @@ class Crew:
         deadline = time.monotonic() + _GRACE
         while time.monotonic() < deadline and any(process.poll() is None for process in self._processes):
             time.sleep(0.02)
+        members += [process for pid in self.pids for process in tree(pid)]
         for member in members:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()

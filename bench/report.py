@@ -47,8 +47,12 @@ def missed(results: Mapping[PartName, PartResult], parts: Sequence[PartName]) ->
 
 
 def page(results: Mapping[PartName, PartResult]) -> str:
-    parts = [_part(part, results) for part in PARTS if part in results]
-    return "".join([_HEADER, _summary(results), *parts, "\n", _HOW.read_text()])
+    parts = [part for part in PARTS if part in results]
+    found = "".join(f"- {line}\n" for line in conditions(results, parts))
+    where = f"\n## On what\n\n{found}" if parts else ""
+    return "".join(
+        [_HEADER, _summary(results), *(_part(part, results) for part in parts), where, "\n", _HOW.read_text()]
+    )
 
 
 def write_page(results: Mapping[PartName, PartResult], path: Path = PAGE) -> None:
@@ -73,15 +77,25 @@ def table(results: Mapping[PartName, PartResult], parts: Sequence[PartName]) -> 
     return made
 
 
-def conditions(result: PartResult) -> list[str]:
-    """What a figure is worth nothing without."""
-    size = f"{result.size} size, {result.pairs} pairs"
-    return [
-        f"{result.part}: measured {result.day}, {size}; processors {result.busy_before:.0f} % busy before the runs",
-        ", ".join(f"{name} {value}" for name, value in result.machine.items()),
-        ", ".join(f"{name} {value}" for name, value in result.versions.items()),
-        "; ".join(f"{name}: {value}" for name, value in result.durability.items()),
-    ]
+def conditions(results: Mapping[PartName, PartResult], parts: Sequence[PartName]) -> list[str]:
+    """What a figure is worth nothing without; said once for all parts that share it."""
+    shared: dict[str, list[str]] = {}
+    for part in parts:
+        result = results[part]
+        busy = f"processors {result.busy_before:.0f} % busy before its runs"
+        for line in (
+            f"{part}: {result.day}, {result.size} size, {result.pairs} pairs, {busy}",
+            ", ".join(f"{name} {value}" for name, value in result.machine.items()),
+            ", ".join(f"{name} {value}" for name, value in result.versions.items()),
+            "; ".join(f"{name}: {value}" for name, value in result.durability.items()),
+        ):
+            shared.setdefault(line, []).append(part)
+    own = [line for line in shared if line.startswith(tuple(f"{part}: " for part in parts))]
+    for line in shared:
+        if line not in own:
+            of = "" if len(shared[line]) == len(parts) else f"{', '.join(shared[line])}: "
+            own.append(of + line)
+    return own
 
 
 def _summary(results: Mapping[PartName, PartResult]) -> str:
@@ -112,8 +126,9 @@ def _part(part: PartName, results: Mapping[PartName, PartResult]) -> str:
     if result.beside:
         lines += ["", "| beside | |", "|---|---|"]
         lines += [f"| {series.label} | {_series(series, named=False)} |" for series in result.beside]
-    lines += ["", *notes, *([""] if notes else []), *(f"- {line}" for line in conditions(result))]
-    lines += [f"- failed: {failure}" for failure in result.failures]
+    notes += [f"- failed: {failure}" for failure in result.failures]
+    if notes:
+        lines += ["", *notes]
     return "\n".join(lines) + "\n"
 
 
@@ -136,7 +151,12 @@ def _sides(measure: Measure | None) -> tuple[str, str]:
 def _series(series: Series, *, named: bool = True) -> str:
     spread = "" if series.runs == 1 else f" ({_number(series.low)}–{_number(series.high)})"
     figure = f"{_number(series.median)} {series.unit}{spread}"
-    return f"{series.label.removeprefix('headrace ').strip('()')}: {figure}" if named else figure
+    return f"{_short(series.label)}: {figure}" if named else figure
+
+
+def _short(label: str) -> str:
+    """In a column of headrace's own, its configuration is enough."""
+    return label.removeprefix("headrace (").removesuffix(")") if label.startswith("headrace (") else label
 
 
 def _value(requirement: Requirement, measure: Measure | None) -> str:

@@ -22,7 +22,7 @@ _MEBIBYTE = 2**20
 
 
 def measure(bench: Bench) -> Measured:
-    bench.begin("growth", 7)
+    bench.begin("growth", 6)
     measures = _buffers(bench)
     measures["held_transaction"] = _held(bench)
     for name, subject in (("memory_postgres", HEADRACE), ("memory_sqlite", HEADRACE_SQLITE)):
@@ -52,7 +52,7 @@ def _buffers(bench: Bench) -> dict[str, Measure]:
         claims.stop_counting(server)
 
     def against_empty(found: float | None, words: str) -> Measure:
-        series = [("nothing but what is claimed", empty), (words, found)]
+        series = [(words, found), ("nothing but what is claimed", empty)]
         return Measure(
             value=found / empty if found and empty else None,
             series=tuple(Series.of(label, "pages per claim of 100", [value]) for label, value in series if value),
@@ -82,10 +82,10 @@ def _touched(stage: Stage, *, pending: int = 0, finished: int = 0) -> float:
 
 
 def _held(bench: Bench) -> Measure:
-    clean = bench.attempt("drain in cycles", lambda: _cycles(bench, seconds=0.0))
-    held = bench.attempt("drain in cycles, an old transaction held", lambda: _cycles(bench, seconds=bench.size.held))
-    if not clean or not held:
+    found = bench.attempt("drain while an old transaction is held", lambda: _around_a_transaction(bench))
+    if found is None:
         return Measure(value=None)
+    held, clean = found
     now, then = median(held), median(clean)
     assert now is not None
     assert then is not None
@@ -95,25 +95,32 @@ def _held(bench: Bench) -> Measure:
             Series.of(f"headrace, a transaction held for {bench.size.held:g} s", "tasks/s", held),
             Series.of("headrace, none held", "tasks/s", clean),
         ),
-        remark=f"the last {_LAST} of many cycles of {bench.size.cycle:,} tasks, by one worker that stays",
+        remark=f"cycles of {bench.size.cycle:,} tasks by one worker that stays; the last {_LAST} of them against as many "
+        "before, or after its end and a vacuum, whichever were faster",
     )
 
 
-def _cycles(bench: Bench, *, seconds: float) -> list[float]:
-    """Fill while the queue is paused, let the workers drain, again and again; the rates of the last cycles."""
-    subject = HEADRACE.using("2 processes", processes=2)
-    rates: list[float] = []
-    with bench.stage.fresh(subject) as run, run.crew() as crew:
-        # The first cycle is everyone's start, and counts for neither.
-        _cycle(run, crew, bench.size.cycle)
-        with _old_transaction(run.url) if seconds else contextlib.nullcontext():
+def _around_a_transaction(bench: Bench) -> tuple[list[float], list[float]]:
+    """Rates at the end of a held transaction, and without it: before, or afterwards with as much history, vacuumed."""
+    with bench.stage.fresh(HEADRACE.using("2 processes", processes=2)) as run, run.crew() as crew:
+
+        def cycle() -> float:
+            return _cycle(run, crew, bench.size.cycle)
+
+        cycle()  # everyone's start, which counts for neither
+        before = [cycle() for _ in range(_LAST)]
+        held: list[float] = []
+        with _old_transaction(run.url):
             begun = time.monotonic()
-            while len(rates) < _LAST or (time.monotonic() - begun < seconds and len(rates) < _MOST_CYCLES):
-                rates.append(_cycle(run, crew, bench.size.cycle))
-    return rates[-_LAST:]
+            while len(held) < _LAST or (time.monotonic() - begun < bench.size.held and len(held) < _MOST_CYCLES):
+                held.append(cycle())
+        run.settle_store()
+        after = [cycle() for _ in range(_LAST)]
+    return held[-_LAST:], max(before, after, key=lambda rates: median(rates) or 0.0)
 
 
 def _cycle(run: Run, crew: Crew, tasks: int) -> float:
+    """Fill while the queue is paused, then let the workers drain."""
     before = run.started()
     run.call("refill", tasks)
     return watch(run, crew, tasks, before=before).rate

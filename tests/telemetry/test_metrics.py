@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import SettingsError
+from headrace.core.settlement import Settlement
+from headrace.core.states import TaskState
+from headrace.core.task import ClaimedTask
 from headrace.telemetry import prometheus
 from headrace.telemetry.events import (
     Bus,
@@ -14,9 +17,9 @@ from headrace.telemetry.events import (
     JobsCreated,
     ReportRefused,
     Rescued,
-    TaskClaimed,
-    TaskFinished,
+    TasksClaimed,
     TasksCreated,
+    TasksFinished,
     TaskStarted,
 )
 from headrace.telemetry.figures import Figures
@@ -27,11 +30,17 @@ from headrace.telemetry.tally import BOUNDS, Tally
 from tests.support.waiting import eventually
 
 
-def finished(state: str, *, ran_for: float | None = 0.5, queue: str = "mail") -> TaskFinished:
-    return TaskFinished(
-        task=1, claim_no=1, name="t", queue=queue, kind="function", executor="coroutine", state=state,
-        outcome="succeeded", charged=True, ran_for=ran_for, error=None,
+def claim(queue: str = "mail") -> ClaimedTask:
+    return ClaimedTask(
+        id=1, claim_no=1, name="t", kind="function", queue=queue, pool="coroutine", lane=0, priority=0, arguments="{}",
+        codec="json/1", version=1, options="{}", attempt=0, losses=0, max_attempts=4, run_no=1, job=None, gated=False,
+        expired=False, state="claimed", order_at=0, waited=0.1,
     )  # fmt: skip
+
+
+def finished(state: str, *, ran_for: float | None = 0.5, queue: str = "mail") -> TasksFinished:
+    settlement = Settlement(task=1, claim_no=1, state=TaskState(state), ran_for=ran_for, executor="coroutine")
+    return TasksFinished(finished=[(claim(queue), settlement)])
 
 
 EVENTS = (
@@ -40,7 +49,7 @@ EVENTS = (
     JobEnded(job=1, state="completed", took=2.0),
     JobEnded(job=2, state="failed", took=None),
     JobEnded(job=3, state="cancelled", took=None),
-    TaskClaimed(task=1, claim_no=1, name="t", queue="mail", waited=0.1),
+    TasksClaimed(claims=[claim()]),
     TaskStarted(task=1, claim_no=1, name="t", queue="mail", executor="coroutine"),
     finished("completed"),
     finished("failed", ran_for=0.001),
@@ -122,13 +131,13 @@ def test_bounds_rise() -> None:
 def test_a_bus_says_what_it_hears() -> None:
     bus = Bus()
     assert not bus
-    assert not bus.hears(TaskClaimed)
-    bus.subscribe(lambda event: None, TaskFinished)
+    assert not bus.hears(TasksClaimed)
+    bus.subscribe(lambda event: None, TasksFinished)
     assert bus
-    assert bus.hears(TaskFinished)
-    assert not bus.hears(TaskClaimed)
+    assert bus.hears(TasksFinished)
+    assert not bus.hears(TasksClaimed)
     bus.subscribe(lambda event: None)
-    assert bus.hears(TaskClaimed)
+    assert bus.hears(TasksClaimed)
 
 
 async def test_counts_travel_and_nothing_else_does_harm(tmp_path: Path) -> None:

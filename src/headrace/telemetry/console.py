@@ -11,7 +11,7 @@ from headrace.telemetry.events import (
     Rescued,
     StoreBack,
     StoreLost,
-    TaskFinished,
+    TasksFinished,
     WorkerStarted,
     WorkerStopped,
 )
@@ -27,7 +27,7 @@ def log_to_console(level: int) -> None:
 
 # What it has words for: nobody needs to make the others for its sake.
 CONSOLE_EVENTS = (
-    TaskFinished,
+    TasksFinished,
     ReportRefused,
     WorkerStarted,
     WorkerStopped,
@@ -40,16 +40,24 @@ CONSOLE_EVENTS = (
 )
 
 
+def _finished(event: TasksFinished) -> None:
+    everything = logger.isEnabledFor(logging.DEBUG)
+    for claim, settlement in event.finished:
+        outcome = settlement.attempt or "released"
+        if settlement.state == "failed":
+            error = settlement.error.message if settlement.error else None
+            logger.info(
+                "task %d %s failed (%s): %s; headrace tasks show %d", claim.id, claim.name, outcome, error, claim.id
+            )
+        elif everything:
+            logger.debug("task %d %s %s (%s)", claim.id, claim.name, settlement.state, outcome)
+
+
 def console(event: Event) -> None:
     """Finished tasks at DEBUG, failures and lifetimes at INFO, what an operator should see at WARNING."""
     match event:
-        case TaskFinished(state="failed"):
-            logger.info(
-                "task %d %s failed (%s): %s; headrace tasks show %d",
-                event.task, event.name, event.outcome, event.error, event.task,
-            )  # fmt: skip
-        case TaskFinished():
-            logger.debug("task %d %s %s (%s)", event.task, event.name, event.state, event.outcome)
+        case TasksFinished():
+            _finished(event)
         case ReportRefused():
             logger.warning(
                 "task %d: the %s of claim %d by %s was refused, someone else holds it now",

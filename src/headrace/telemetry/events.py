@@ -1,20 +1,21 @@
 """Typed events at the seams, and the bus that carries them. Nobody listening costs one truth test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from headrace.core.settlement import Settlement
+from headrace.core.task import ClaimedTask
 
 # By which name the executor of a pool goes, where it has another.
 EXECUTORS = {"child": "process"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskClaimed:
-    task: int
-    claim_no: int
-    name: str
-    queue: str
-    waited: float
+class TasksClaimed:
+    """One event for what a claim brought: one for each task would cost more than counting it."""
+
+    claims: Sequence[ClaimedTask]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +28,10 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFinished:
-    """The ledger accepted what came of a claim. `state` is the state it wrote, `outcome` how the attempt ended."""
+class TasksFinished:
+    """The ledger accepted what came of these claims."""
 
-    task: int
-    claim_no: int
-    name: str
-    queue: str
-    kind: str
-    executor: str
-    state: str
-    outcome: str
-    charged: bool
-    ran_for: float | None
-    error: str | None
+    finished: Sequence[tuple[ClaimedTask, Settlement]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +128,9 @@ type Event = (
     TasksCreated
     | JobsCreated
     | JobEnded
-    | TaskClaimed
+    | TasksClaimed
     | TaskStarted
-    | TaskFinished
+    | TasksFinished
     | ReportRefused
     | WorkerStarted
     | WorkerStopped

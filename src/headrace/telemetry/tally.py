@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from headrace.telemetry.events import (
+    EXECUTORS,
     Event,
     JobEnded,
     JobsCreated,
     ReportRefused,
     Rescued,
-    TaskClaimed,
-    TaskFinished,
+    TasksClaimed,
     TasksCreated,
+    TasksFinished,
 )
 
 # Upper bounds in seconds; the last bucket, without a bound, is added by whoever shows them.
@@ -36,8 +37,8 @@ class Tally:
     def __init__(self) -> None:
         self.rows: dict[Key, Row] = {}
         self.handlers: dict[type[Any], Callable[[Any], None]] = {
-            TaskFinished: self._task_finished,
-            TaskClaimed: self._task_claimed,
+            TasksFinished: self._tasks_finished,
+            TasksClaimed: self._tasks_claimed,
             TasksCreated: self._tasks_created,
             JobsCreated: self._jobs_created,
             JobEnded: self._job_ended,
@@ -75,28 +76,32 @@ class Tally:
             row[_SECONDS] += seconds
             row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
 
-    # The two events of every task: written out, because each call would cost as much as the counting.
+    # What every task costs is written out here: a call would cost as much as the counting.
 
-    def _task_finished(self, event: TaskFinished) -> None:
-        key = ("task", event.queue, event.kind, event.executor, event.state)
-        row = self.rows.get(key)
-        if row is None:
-            row = self._row(key)
-        row[0] += 1
-        seconds = event.ran_for
-        if seconds is not None:
+    def _tasks_finished(self, event: TasksFinished) -> None:
+        rows = self.rows
+        for claim, settlement in event.finished:
+            executor = settlement.executor or EXECUTORS.get(claim.pool, claim.pool)
+            key = ("task", claim.queue, claim.kind, executor, settlement.state)
+            row = rows.get(key)
+            if row is None:
+                row = self._row(key)
+            row[0] += 1
+            seconds = settlement.ran_for
+            if seconds is not None:
+                row[_SECONDS] += seconds
+                row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
+
+    def _tasks_claimed(self, event: TasksClaimed) -> None:
+        rows = self.rows
+        for claim in event.claims:
+            row = rows.get(key := ("wait", claim.queue))
+            if row is None:
+                row = self._row(key)
+            seconds = max(claim.waited, 0.0)
+            row[0] += 1
             row[_SECONDS] += seconds
             row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
-
-    def _task_claimed(self, event: TaskClaimed) -> None:
-        key = ("wait", event.queue)
-        row = self.rows.get(key)
-        if row is None:
-            row = self._row(key)
-        row[0] += 1
-        seconds = event.waited
-        row[_SECONDS] += seconds
-        row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
 
     def _tasks_created(self, event: TasksCreated) -> None:
         self._count("task_created", event.queue, event.kind, event.executor, n=event.count)

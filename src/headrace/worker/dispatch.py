@@ -9,12 +9,13 @@ from typing import Any
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Expired, Outcome, Released
+from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ClaimedTask, Pool, Ref
 from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
-from headrace.telemetry.events import Bus, ReportRefused, TaskClaimed, TaskFinished, TaskStarted
+from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault
@@ -101,16 +102,12 @@ class Dispatcher:
 
     def receive(self, claims: Sequence[ClaimedTask], asked_at: float) -> None:
         """Take in what a claim brought."""
+        if claims and self._bus.hears(TasksClaimed):
+            self._bus.emit(TasksClaimed(claims=claims))
         gated: list[Held] = []
         for claim in claims:
             held = Held(claim, since=asked_at)
             self.holding.add(held)
-            if self._bus:
-                self._bus.emit(
-                    TaskClaimed(
-                        task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, waited=claim.waited
-                    )
-                )
             if not self._accepting:
                 self._settle(held, Released())
             elif claim.expired:
@@ -283,7 +280,7 @@ class Dispatcher:
         self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
     def _announce(self, held: Held, executor: Executor) -> None:
-        if self._bus:
+        if self._bus.hears(TaskStarted):
             claim = held.claim
             self._bus.emit(
                 TaskStarted(
@@ -315,6 +312,7 @@ class Dispatcher:
 
     def _landed(self, landed: Landed) -> None:
         refused = landed.report.refused
+        finished: list[tuple[ClaimedTask, Settlement]] = []
         for settlement, ref in zip(landed.settlements, refs_of(landed.settlements), strict=True):
             held = self.holding.drop(ref)
             if held is not None and held.landed is not None:
@@ -325,23 +323,10 @@ class Dispatcher:
                 continue
             if settlement.state.terminal:
                 self.counts["completed" if settlement.state == "completed" else "failed"] += 1
-            if self._bus and held is not None:
-                claim = held.claim
-                self._bus.emit(
-                    TaskFinished(
-                        task=claim.id,
-                        claim_no=claim.claim_no,
-                        name=claim.name,
-                        queue=claim.queue,
-                        kind=claim.kind,
-                        executor=settlement.executor or "",
-                        state=settlement.state,
-                        outcome=settlement.attempt or "released",
-                        charged=settlement.charged,
-                        ran_for=settlement.ran_for,
-                        error=settlement.error.message if settlement.error else None,
-                    )
-                )
+            if held is not None:
+                finished.append((held.claim, settlement))
+        if finished and self._bus.hears(TasksFinished):
+            self._bus.emit(TasksFinished(finished=finished))
 
     def _start_answered(self, held: Held, answer: Started) -> None:
         if answer is Started.CANCELLING:

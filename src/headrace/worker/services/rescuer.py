@@ -16,7 +16,7 @@ from headrace.core.task import ClaimedTask, ErrorInfo
 from headrace.runtime.faults import reached
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
-from headrace.telemetry.events import EXECUTORS, Bus, Rescued, TaskFinished
+from headrace.telemetry.events import Bus, Rescued, TasksFinished
 from headrace.worker.death import Beat, Observation, judge, observe, wall_clock_stepped
 from headrace.worker.execution import Pipeline
 
@@ -71,30 +71,17 @@ async def empty_hands(
         reached("rescue.before_commit")
         report = await store.finish(worker, settlements)
         reached("rescue.after_commit")
-        for claim, settlement in zip(claims, settlements, strict=True):
-            if (settlement.task, settlement.claim_no) in report.accepted:
-                charged += settlement.charged
-                released += not settlement.charged
-                if bus is not None and settlement.charged:
-                    bus.emit(_finished(claim, settlement))
+        finished = [
+            (claim, settlement)
+            for claim, settlement in zip(claims, settlements, strict=True)
+            if (settlement.task, settlement.claim_no) in report.accepted
+        ]
+        charged += sum(settlement.charged for _, settlement in finished)
+        released += sum(not settlement.charged for _, settlement in finished)
+        if bus is not None and finished:
+            bus.emit(TasksFinished(finished=finished))
         if not report.accepted and not report.repeated:
             return charged, released  # others were faster with all of them
-
-
-def _finished(claim: ClaimedTask, settlement: Settlement) -> TaskFinished:
-    return TaskFinished(
-        task=claim.id,
-        claim_no=claim.claim_no,
-        name=claim.name,
-        queue=claim.queue,
-        kind=claim.kind,
-        executor=settlement.executor or EXECUTORS.get(claim.pool, claim.pool),
-        state=settlement.state,
-        outcome=settlement.attempt or "released",
-        charged=settlement.charged,
-        ran_for=settlement.ran_for,
-        error=settlement.error.message if settlement.error else None,
-    )
 
 
 class Rescuer(Service):

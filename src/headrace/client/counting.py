@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from headrace.core.batch import Batch
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import JobEnd, Store
 from headrace.telemetry.events import EXECUTORS, Bus, Event, JobEnded, JobsCreated, TasksCreated
@@ -54,7 +55,11 @@ class Counting:
             self._relay.close()
 
     def tasks_created(self, tasks: Sequence[NewTask], answers: Sequence[Enqueued]) -> None:
-        if self.bus:
+        if not self.bus:
+            return
+        if isinstance(tasks, Batch) and tasks.plain:  # without keys every one is new
+            self._emit(_created((template.task, len(arguments)) for template, arguments in tasks.runs))
+        else:
             self._emit(_created((task, 1) for task, answer in zip(tasks, answers, strict=True) if answer.created))
 
     def job_created(self, tasks: Sequence[NewTask], answers: Sequence[Enqueued]) -> None:

@@ -4,6 +4,7 @@ from headrace.core.errors import NotFound, WrongState
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
 from headrace.core.task import JobRecord, Key, NewJob, NewTask
+from headrace.store.base import JobEnd
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import (
     Ledger,
@@ -375,3 +376,40 @@ async def a_key_that_is_held_does_not_keep_a_job_from_ending(ledger: Ledger) -> 
     await ledger.finish("a", *[completed(claim) for claim in claims])
     assert (await ledger.job(job)).state is JobState.COMPLETED
     assert await hooks_of(ledger) == [], "its key is held: that task stands for it"
+
+
+@cases.add()
+async def every_end_is_told_once(ledger: Ledger) -> None:
+    """Whatever ends a job (a finish, a cancellation, a deadline) tells the listener of the store that did it, with the
+    hook that was enqueued, and no other; tasks that come home later tell nothing."""
+    told: list[JobEnd] = []
+    told_elsewhere: list[JobEnd] = []
+    other = await ledger.another_store()
+    ledger.store.watch_job_ends(told.append)
+    other.watch_job_ends(told_elsewhere.append)
+
+    done = await create(ledger, task(), task())
+    for claim in await ledger.claim():
+        await ledger.finish("a", completed(claim))
+    broken = await create(ledger, task(priority=2), task(priority=1))
+    one, two = await ledger.claim_one("a"), await ledger.claim_one("b")
+    await ledger.finish("a", failed_for_good(one))
+    await other.finish("b", [completed(two)])
+    cancelled = await create(ledger, task(), hooks=False)
+    await other.cancel_job(cancelled)
+    left, answers = await ledger.store.create_job(NewJob(name="j", tasks=(task(priority=1), task())))
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    await ledger.store.cancel([answer.id for answer in answers])
+    late = await create(ledger, task(), hooks=False, timeout=0.1)
+    await ledger.let_pass(0.2)
+    await ledger.store.expire()
+
+    assert [(end.job, end.state) for end in told] == [
+        (done, JobState.COMPLETED),
+        (broken, JobState.FAILED),
+        (left, JobState.COMPLETED),
+        (late, JobState.FAILED),
+    ]
+    assert [end.hook.name if end.hook else None for end in told] == ["hook.success", "hook.failure", None, None]
+    assert [end.took is not None and end.took >= 0 for end in told] == [True, True, True, False]
+    assert [(end.job, end.state, end.took) for end in told_elsewhere] == [(cancelled, JobState.CANCELLED, None)]

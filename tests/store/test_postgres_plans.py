@@ -1,13 +1,18 @@
 """The cost of a claim, in buffers touched: noise of the machine does not change it, a wrong plan does."""
 
+import asyncio
 import re
 
 import asyncpg
 
-from headrace.core.task import NewTask
-from tests.store.test_postgres_connection import opened
+from headrace.core.lanes import Lane
+from headrace.core.task import NewTask, Ref, Want
+from headrace.store.base import Started
+from tests.store.test_postgres_connection import done, opened
 
 _CLAIM = "SELECT * FROM headrace.claim_v1('w', '{default}', '{coroutine}', '{0}', '{10}')"
+_OTHERS = """SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
 async def buffers(connection: asyncpg.Connection, query: str) -> int:
@@ -55,3 +60,30 @@ async def test_the_live_table_has_few_indexes(postgres_url: str) -> None:
         )
         await connection.close()
         assert n <= 8
+
+
+async def test_a_finish_finds_its_tasks_by_their_ids_whatever_the_statistics_say(postgres_url: str) -> None:
+    """Statistics from an idle hour say that a worker holds hardly a task. A join that began with what the worker holds
+    would compare each of 500 reports with each of 500 tasks, at every finish until the next ANALYZE."""
+    async with opened(postgres_url) as store:
+        connection = await asyncpg.connect(postgres_url)
+        await fill(connection, 3_000)
+        await connection.execute("ANALYZE headrace.tasks")
+        want = [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=500)]
+        for _ in range(6):
+            tasks = await store.claim("w", want)
+            assert len(tasks) == 500
+            refs = [Ref(task.id, task.claim_no) for task in tasks]
+            assert set((await store.start("w", refs[:250])).values()) == {Started.STARTED}
+            assert len((await store.finish("w", [done(task) for task in tasks])).accepted) == 500
+        await store.close()
+        async with asyncio.timeout(20):  # a backend reports when it ends
+            while await connection.fetchval(_OTHERS):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        scans = await connection.fetchrow(
+            "SELECT sum(idx_scan) FILTER (WHERE indexrelname = 'headrace_tasks_worker') AS by_worker,"
+            " sum(idx_scan) FILTER (WHERE indexrelname = 'tasks_pkey') AS by_id FROM pg_stat_user_indexes"
+        )
+        await connection.close()
+        assert scans["by_worker"] == 0
+        assert scans["by_id"] >= 3_000

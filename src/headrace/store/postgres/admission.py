@@ -42,9 +42,12 @@ class Admitting:
         gates = {ref: gates_from_json(texts[ref]) for ref in refs}
         keys = sorted({gate_key(gate) for ref in refs for gate in gates[ref]})
         orders = sorted({gate.key for ref in refs for gate in gates[ref] if gate.kind == "order"})
-        await connection.execute(self._queries["make_gates"], keys)
+        locked: Rows = []
+        while len(locked) < len(keys):  # `prune` may take one away between the two
+            await connection.execute(self._queries["make_gates"], keys)
+            locked = await connection.fetch(self._queries["lock_gates"], keys)
         room = Room.read(
-            await connection.fetch(self._queries["lock_gates"], keys),
+            locked,
             await connection.fetch(self._queries["slots"], keys),
             await connection.fetch(self._queries["heads"], orders) if orders else [],
         )
@@ -65,6 +68,7 @@ class Admitting:
                 list(room.spent),
                 [room.buckets[key].tokens for key in room.spent],
                 [room.buckets[key].updated_at for key in room.spent],
+                list(room.spent.values()),
             )
         if room.parked:
             waits = [room.parked[ref] for ref in room.parked]
@@ -95,7 +99,7 @@ class Room:
     admitted: list[Ref] = field(default_factory=list[Ref])
     taken: list[tuple[str, int, Ref]] = field(default_factory=list[tuple[str, int, Ref]])
     parked: dict[Ref, tuple[str | None, float]] = field(default_factory=dict[Ref, tuple[str | None, float]])
-    spent: dict[str, None] = field(default_factory=dict[str, None])
+    spent: dict[str, float] = field(default_factory=dict[str, float])  # the seconds in which an empty bucket fills
 
     @classmethod
     def read(cls, gates: Rows, slots: Rows, heads: Rows) -> "Room":
@@ -143,7 +147,7 @@ class Room:
 
     def _spend(self, rates: Sequence[Gate]) -> float:
         """Take a token of every rate, or of none; the seconds to wait."""
-        left: dict[str, float] = {}
+        left: dict[str, tuple[float, float]] = {}
         longest = 0.0
         for gate in rates:
             key = gate_key(gate)
@@ -158,16 +162,16 @@ class Room:
                 wanted=1,
             )
             if granted:
-                left[key] = tokens
+                left[key] = (tokens, gate.capacity / gate.rate_per_second)
             else:
                 # Those turned away in one go come back one after the other, not all for the same token.
                 longest = max(longest, wait + bucket.denied / gate.rate_per_second, 1e-6)
                 bucket.denied += 1
         if longest == 0.0:
-            for key, tokens in left.items():
+            for key, (tokens, fills_in) in left.items():
                 bucket = self.buckets[key]
                 bucket.tokens, bucket.updated_at = tokens, max(self.now, bucket.updated_at)
-                self.spent[key] = None
+                self.spent[key] = fills_in
         return longest
 
 

@@ -1,26 +1,34 @@
 """Claim, start and what a running task writes of itself."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database, Rows
+from headrace.store.postgres.low_water import Look, LowWater
 
 
 class Claiming:
-    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], claims: HandedClaims, low_water: LowWater
+    ) -> None:
         self._database = database
         self._queries = queries
         self._claims = claims
+        self._low_water = low_water
 
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
-        if not any(want.n > 0 for want in wants):
+        asked = [want for want in wants if want.n > 0]
+        if not asked:
             return []
         async with self._claims.asking(worker):
+            look = self._low_water.begin(worker, asked)
             # Not repeated when the connection is lost: the first try may have claimed.
-            rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(wants), verb="claim")
+            rows = await self._database.fetch(self._queries["claim"], worker, *want_columns(asked, look), verb="claim")
         claimed = claimed_tasks(rows)
+        self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
         return claimed
 
@@ -65,13 +73,17 @@ class Claiming:
         )
 
 
-def want_columns(wants: Sequence[Want]) -> tuple[list[str], list[str], list[int], list[int]]:
-    asked = [want for want in wants if want.n > 0]
+def want_columns(wants: Sequence[Want], look: Look) -> tuple[list[Any], ...]:
     return (
-        [want.queue for want in asked],
-        [want.pool for want in asked],
-        [int(want.lane) for want in asked],
-        [want.n for want in asked],
+        [want.queue for want in wants],
+        [want.pool for want in wants],
+        [int(want.lane) for want in wants],
+        [want.n for want in wants],
+        [part.want for part in look.ranges],
+        [part.high for part in look.ranges],
+        [part.low for part in look.ranges],
+        [part.mark[0] if part.mark else None for part in look.ranges],
+        [part.mark[1] if part.mark else None for part in look.ranges],
     )
 
 

@@ -16,13 +16,18 @@ from headrace.store.postgres.claiming import claimed_tasks, want_columns
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Connection, Database, Rows
 from headrace.store.postgres.job_ends import JobEnds
+from headrace.store.postgres.low_water import NOTHING, LowWater
+from headrace.store.postgres.reports import report_columns, visible
 
 
 class Finishing:
-    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], claims: HandedClaims, low_water: LowWater
+    ) -> None:
         self._database = database
         self._queries = queries
         self._claims = claims
+        self._low_water = low_water
         self._job_ends = JobEnds(database, queries)
         claims.release = self._release_stranded
 
@@ -41,30 +46,37 @@ class Finishing:
         return report
 
     async def _finish(self, worker: str, settlements: Sequence[Settlement], wants: Sequence[Want]) -> FinishReport:
-        columns = _columns(settlements)
+        columns = report_columns(settlements)
+        asked = [want for want in wants if want.n > 0]
+        look = NOTHING
         tries = 0
 
         async def write(connection: Connection) -> Rows:
             nonlocal tries
             tries += 1
-            if tries > 1 and wants:
+            if tries > 1 and asked:
                 self._claims.doubt(worker)
-            asked = want_columns(wants if tries == 1 else ())
-            return await connection.fetch(self._queries["finish"], worker, *columns, *asked)
+            claim = want_columns(asked, look) if tries == 1 else want_columns((), NOTHING)
+            return await connection.fetch(self._queries["finish"], worker, *columns, *claim)
 
         # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`. The claim is
         # not: what the first try may have claimed is given back before the next one.
-        asks = any(want.n > 0 for want in wants)
-        async with self._claims.asking(worker) if asks else nullcontext():
+        if any(s.state is TaskState.PENDING and not s.charged for s in settlements):
+            self._low_water.lower(worker)
+        async with self._claims.asking(worker) if asked else nullcontext():
+            if asked:
+                look = self._low_water.begin(worker, asked)
             rows = await self._database.run(write, repeatable=True, transaction=False, verb="finish")
-            refused = frozenset(Ref(row[0], row[1]) for row in rows if row["state"] == "refused")
+            refused = frozenset(Ref(row[0], row[1]) for row in takewhile(lambda row: row["state"] == "refused", rows))
             # Inside: should this fail, nobody hears of the claims either.
-            late = [s for s in settlements if Ref(s.task, s.claim_no) in refused]
+            late = [s for s in settlements if (s.task, s.claim_no) in refused] if refused else []
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
         claimed = tuple(claimed_tasks(rows[len(refused) + len(ended) :]))
         self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
         refs = frozenset(Ref(s.task, s.claim_no) for s in settlements)
+        if asked:
+            self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
         self._claims.forget(worker, refs)
         return FinishReport(accepted=refs - refused, repeated=repeated, refused=refused - repeated, claimed=claimed)
@@ -134,15 +146,6 @@ def unreadable(settlement: Settlement, error: Exception) -> Settlement:
     )
 
 
-def visible(text: str | None) -> str | None:
-    """Text that PostgreSQL stores: a NUL is shown as its symbol, a lone surrogate as its escape."""
-    if text is None:
-        return None
-    if "\0" in text:
-        text = text.replace("\0", "\N{SYMBOL FOR NULL}")
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
 def _same(settlement: Settlement, worker: str, row: Mapping[str, Any]) -> bool:
     """Whether the ledger already says what this report says: an earlier try of it was committed."""
     if settlement.attempt is not None:
@@ -156,32 +159,6 @@ def _same(settlement: Settlement, worker: str, row: Mapping[str, Any]) -> bool:
         return row["done_by"] == worker and (not settlement.terminal or row["done"] == settlement.state)
     # Given back without a trace, it is still unclaimed.
     return not settlement.terminal and row["returned"]
-
-
-def _columns(settlements: Sequence[Settlement]) -> tuple[list[Any], ...]:
-    errors = [s.error for s in settlements]
-    return (
-        [s.task for s in settlements],
-        [s.claim_no for s in settlements],
-        [s.state.value for s in settlements],
-        [s.reason for s in settlements],
-        [s.charged for s in settlements],
-        [s.suspect for s in settlements],
-        [s.delay for s in settlements],
-        [s.lane for s in settlements],
-        [s.attempt for s in settlements],
-        [s.result for s in settlements],
-        [s.result_ref for s in settlements],
-        [s.result_ttl for s in settlements],
-        [visible(e.error_class) if e else None for e in errors],
-        [visible(e.message) if e else None for e in errors],
-        [visible(e.traceback) if e else None for e in errors],
-        [e.exit_code if e else None for e in errors],
-        [s.dead_letter for s in settlements],
-        [s.ran_for for s in settlements],
-        [s.recorded_by for s in settlements],
-        [s.executor for s in settlements],
-    )
 
 
 def _without_repetitions(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:

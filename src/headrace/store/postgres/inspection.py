@@ -9,7 +9,7 @@ from headrace.core.states import TERMINAL, AttemptState, TaskState
 from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine
 from headrace.store.postgres.connection import Database
-from headrace.store.postgres.finishing import visible
+from headrace.store.postgres.reports import visible
 
 
 class Inspection:

@@ -16,6 +16,7 @@ from headrace.store.postgres.finishing import Finishing
 from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
 from headrace.store.postgres.liveness import Liveness
+from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.queues import Queues
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.upkeep import Upkeep
@@ -35,11 +36,12 @@ class PostgresStore:
         self._listener = Listener(database)
         self._administration = Administration(database, queries)
         claims = HandedClaims(database, queries)
-        claiming = Claiming(database, queries, claims)
+        low_water = LowWater()
+        claiming = Claiming(database, queries, claims, low_water)
         self._enqueueing = enqueueing = Enqueueing(
             database, queries, self._waker, notify=options.extra.get("notify", True)
         )
-        finishing = Finishing(database, queries, claims)
+        finishing = Finishing(database, queries, claims, low_water)
         inspection = Inspection(database, queries)
 
         self.enqueue = enqueueing.enqueue

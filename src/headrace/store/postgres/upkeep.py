@@ -80,12 +80,20 @@ class Upkeep:
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         """Kind by kind, each in a transaction of its own."""
+
+        async def prune_gates(connection: Connection) -> None:
+            # Two statements: what the second one sees is not older than the locks of the first.
+            unused = column(await connection.fetch(self._queries["unused_gates"], limit))
+            if unused:
+                await connection.execute(self._queries["prune_gates"], unused)
+
         [tasks] = await self._database.fetch(self._queries["prune_tasks"], keep, limit, repeatable=True)
         results = await self._database.fetch(self._queries["prune_results"], limit, repeatable=True)
         keys = await self._database.fetch(self._queries["prune_keys"], limit, repeatable=True)
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
+        await self._database.run(prune_gates, repeatable=True)
         return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:

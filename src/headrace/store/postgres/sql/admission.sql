@@ -7,7 +7,8 @@ ORDER BY t.id FOR UPDATE;
 
 -- name: make_gates
 -- A row to lock for every gate.
-INSERT INTO headrace.gates (key) SELECT key FROM unnest($1::text[]) AS key ORDER BY key ON CONFLICT (key) DO NOTHING;
+INSERT INTO headrace.gates (key, full_at) SELECT key, clock_timestamp() FROM unnest($1::text[]) AS key ORDER BY key
+ON CONFLICT (key) DO NOTHING;
 
 -- name: lock_gates
 -- Everybody who passes, parks at or frees these gates goes one after the other.
@@ -31,8 +32,10 @@ SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::integer[]);
 
 -- name: write_tokens
 -- What is left in the buckets.
-UPDATE headrace.gates g SET tokens = s.tokens, updated_at = to_timestamp(s.updated_at)
-FROM unnest($1::text[], $2::double precision[], $3::double precision[]) AS s(key, tokens, updated_at)
+UPDATE headrace.gates g
+SET tokens = s.tokens, updated_at = to_timestamp(s.updated_at), full_at = to_timestamp(s.updated_at + s.fills_in)
+FROM unnest($1::text[], $2::double precision[], $3::double precision[], $4::double precision[])
+    AS s(key, tokens, updated_at, fills_in)
 WHERE g.key = s.key;
 
 -- name: park

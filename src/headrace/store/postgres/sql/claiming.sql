@@ -1,6 +1,6 @@
 -- name: claim
 -- Takes the best ready tasks of each want.
-SELECT * FROM headrace.claim_v1($1, $2, $3, $4, $5);
+SELECT * FROM headrace.claim_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: promote
 -- Readies due tasks; how many.
@@ -35,7 +35,7 @@ RETURNING a.task;
 -- Keeps the last progress value of held tasks.
 UPDATE headrace.tasks t SET progress = s.value
 FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS s(task, claim_no, value)
-WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker = $1
+WHERE t.id = s.task AND t.claim_no = s.claim_no AND (t.worker = $1) IS TRUE
   AND t.state IN ('claimed', 'running', 'paused', 'cancelling');
 
 -- name: stranded

@@ -1,7 +1,9 @@
 -- name: finish
 -- Applies settlements and claims what is wanted next.
 SELECT * FROM headrace.finish_v1(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25
+    $1, $2::text::bigint[], $3::text::integer[], $4::text::integer[], $5::text::double precision[], $6::text::text[],
+    $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+    $23, $24, $25, $26, $27, $28, $29, $30, $31
 );
 
 -- name: standing

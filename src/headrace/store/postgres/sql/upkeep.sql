@@ -133,6 +133,18 @@ DELETE FROM headrace.jobs j USING old WHERE j.id = old.id RETURNING j.id;
 -- Removes counts of minutes long past.
 DELETE FROM headrace.outcomes WHERE minute < clock_timestamp() - make_interval(secs => $1::double precision);
 
+-- name: unused_gates
+-- Gates that have had nothing to remember for a day, held still. One that is in use is made anew when it is missing.
+SELECT g.key FROM headrace.gates g WHERE g.full_at < clock_timestamp() - interval '1 day'
+ORDER BY g.key LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: prune_gates
+-- Under their locks: nobody passes them, parks at them or frees them meanwhile.
+DELETE FROM headrace.gates g
+WHERE g.key = ANY ($1::text[])
+  AND NOT EXISTS (SELECT FROM headrace.slots s WHERE s.key = g.key)
+  AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.waiting_on = g.key);
+
 -- name: retry_depth
 -- Ready tasks of a queue in the retry lane, up to a cap; one range of the ready index per pool.
 SELECT coalesce(sum(n), 0)::integer

@@ -1,4 +1,5 @@
--- Writes that user code is being entered, with an attempt row; returns the claims it started. Fenced.
+-- Writes that user code is being entered, with an attempt row; returns the claims it started. Fenced; the holder is
+-- compared so that no index on it is used, see finish_v1.
 CREATE OR REPLACE FUNCTION headrace.start_v1(the_worker text, tasks bigint[], claim_nos integer[], the_executor text)
 RETURNS TABLE (task bigint, claim_no integer)
 LANGUAGE plpgsql
@@ -14,7 +15,8 @@ BEGIN
         UPDATE headrace.tasks t
         SET state = 'running', started_at = coalesce(t.started_at, clock_timestamp())
         FROM unnest(tasks, claim_nos) AS s(task, claim_no)
-        WHERE t.id = s.task AND t.claim_no = s.claim_no AND t.worker = the_worker AND t.state IN ('claimed', 'running')
+        WHERE t.id = s.task AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
+          AND t.state IN ('claimed', 'running')
         RETURNING t.id, t.claim_no, t.run_no, t.claimed_at, t.started_at
     ), tried AS (
         INSERT INTO headrace.attempts AS a (task, claim_no, run_no, state, worker, executor, claimed_at, started_at)

@@ -51,6 +51,13 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
     return claims
 
 
+def give_back(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) -> None:
+    """Undo claims of which nobody heard: their place in the queue is the old one, the fence is used up."""
+    refs = refs_json(Ref(claim.id, claim.claim_no) for claim in claims)
+    queues = transaction.rows("give_back", {"refs": refs, "worker": worker, "now": transaction.now})
+    transaction.wakes.update(queue for (queue,) in queues)
+
+
 def _in_order(some: Iterable[ClaimedTask], others: Iterable[ClaimedTask]) -> list[ClaimedTask]:
     """Each query gives the order of the index; several of them are merged."""
     return sorted([*some, *others], key=lambda task: (task.lane, -task.priority, task.order_at, task.id))
@@ -74,7 +81,11 @@ def start(transaction: Transaction, worker: str, refs: Sequence[Ref], executor: 
 
 class Claiming(Part):
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
-        return await self.database.write(lambda transaction: claim(transaction, worker, wants), verb="claim")
+        return await self.database.write(
+            lambda transaction: claim(transaction, worker, wants),
+            verb="claim",
+            unheard=lambda claims: lambda transaction: give_back(transaction, worker, claims),
+        )
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:
         return await self.database.write(lambda transaction: start(transaction, worker, refs, executor), verb="start")

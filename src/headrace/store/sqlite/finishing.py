@@ -9,7 +9,7 @@ from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.sqlite.admission import release_gates
-from headrace.store.sqlite.claiming import claim, refs_json
+from headrace.store.sqlite.claiming import claim, give_back, refs_json
 from headrace.store.sqlite.completing import complete, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, end
@@ -264,5 +264,7 @@ class Finishing(Part):
         self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
     ) -> FinishReport:
         return await self.database.write(
-            lambda transaction: finish(transaction, worker, settlements, wants), verb="finish"
+            lambda transaction: finish(transaction, worker, settlements, wants),
+            verb="finish",
+            unheard=lambda report: lambda transaction: give_back(transaction, worker, report.claimed),
         )

@@ -35,6 +35,14 @@ SET state = 'claimed', worker = :worker, claim_no = claim_no + 1,
     claimed_at = max(:now, enqueued_at), started_at = NULL, ready_at = NULL
 WHERE id IN (SELECT value FROM json_each(:ids))
 
+-- name: give_back
+-- Claims of which nobody heard. One that is being cancelled waits for the sweeper, which ends what nobody answers for.
+UPDATE headrace_tasks
+SET state = 'pending', worker = NULL, claimed_at = NULL, ready_at = :now
+WHERE worker = :worker AND state = 'claimed'
+    AND (id, claim_no) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:refs))
+RETURNING queue
+
 -- name: start_jobs
 -- A job runs from the first claim of one of its tasks on, and its deadline counts from there.
 UPDATE headrace_jobs

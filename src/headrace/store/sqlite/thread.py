@@ -1,0 +1,218 @@
+"""One connection on its own thread: it serves its line, and shares a commit among those who write together."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, Protocol
+
+from headrace.core.errors import StoreError
+from headrace.runtime.faults import reached
+from headrace.store.base import JobEndListener
+from headrace.store.sqlite.failures import translated
+from headrace.store.sqlite.forks import forks_wait_for
+from headrace.store.sqlite.line import Job, Line
+from headrace.store.sqlite.locking import Turns
+from headrace.store.sqlite.transaction import Transaction, Work
+
+# A transaction that others wait for should be over in 20 ms; the commit itself needs some of that.
+_SHARED_SECONDS = 0.012
+# A thread that waits for somebody else's lock cannot be stopped; it ends with the process.
+_CLOSING_SECONDS = 5.0
+
+
+def connected(_: Transaction) -> None:
+    """The work of `open`: it wants no more than the connection."""
+
+
+class Owner(Protocol):
+    """What a thread needs of its database."""
+
+    path: str
+    in_memory: bool
+    is_made: Callable[[], bool]
+    committed: Callable[[set[str]], None]
+    job_ended: JobEndListener | None
+    watch: Callable[[Transaction], float | None]
+
+    def transaction(self, connection: sqlite3.Connection) -> Transaction: ...
+
+    def connect(self, *, writes: bool) -> sqlite3.Connection: ...
+
+
+class Thread:
+    """A thread with its connection and the line in front of it."""
+
+    def __init__(self, database: Owner, *, writes: bool) -> None:
+        self._database = database
+        self._writes = writes
+        self._line = Line()
+        self._watch_at: float | None = None
+        self._began = 0.0  # when the present attempt to serve began
+        self._turns = Turns(database.path) if writes and not database.in_memory else None
+        self._between = threading.Lock()  # held while SQLite is at work, so that nobody forks then
+        self._connection: sqlite3.Connection | None = None
+        name = f"headrace-sqlite-{'writer' if writes else 'reader'}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> Job:
+        """`alone`: under the lock between processes, but with a transaction of its own making."""
+        job = self._line.join(work, verb, urgent=urgent, alone=alone)
+        if job is None:
+            raise StoreError(f"the store of {self._database.path} is closed")
+        return job
+
+    def close(self) -> None:
+        """Finish what was submitted, then close the connection."""
+        self._line.close()
+        self._thread.join(_CLOSING_SECONDS)
+
+    def _run(self) -> None:
+        with forks_wait_for(self._between):
+            try:
+                while (waiting := self._line.wait(self._watch_at)) is not None:
+                    self._began = time.monotonic()
+                    try:
+                        if waiting:
+                            self._serve()
+                        self._watch()
+                    except Exception as error:
+                        self._line.fail(translated(error, self._database.path), since=self._began)
+            finally:
+                if self._connection is not None:
+                    self._connection.close()
+                if self._turns is not None:
+                    self._turns.close()
+
+    def _watch(self) -> None:
+        """Between jobs, on the thread that is here anyway: a hop from the event loop would cost ten times the look."""
+        if self._writes or self._connection is None:
+            return
+        now = time.monotonic()
+        if self._watch_at is None or now >= self._watch_at:
+            self._watch_at = now + 1.0
+            with self._between, suppress(sqlite3.Error):  # only hints are lost, until the next look
+                pause = self._database.watch(self._database.transaction(self._connection))
+                self._watch_at = None if pause is None else now + pause
+
+    def _serve(self) -> None:
+        if self._connection is None:
+            self._connection = self._connected()
+        if not self._writes:
+            with self._between:
+                self._read(self._connection)
+            return
+        if (job := self._line.next_alone()) is not None:
+            if job.work is connected:
+                job.future.set_result(None)
+                return
+            with self._held(urgent=False), self._between:
+                self._run_alone(self._connection, job)
+            return
+        urgent = self._line.urgent
+        with self._held(urgent=urgent), self._between:
+            done, error = self._write_together(self._connection, only_urgent=urgent)
+        if error is not None:
+            for job in done:
+                job.future.set_exception(translated(error, self._database.path))
+            return
+        for job in done:
+            job.future.set_result(job.value)
+        self._tell(job.transaction for job in done if job.transaction is not None)
+
+    def _tell(self, transactions: Iterable[Transaction]) -> None:
+        """After the commit: who is to be woken, and whose jobs ended."""
+        wakes: set[str] = set()
+        for transaction in transactions:
+            wakes |= transaction.wakes
+            if transaction.cancels:
+                wakes.add("cancel")
+            if self._database.job_ended is not None:
+                for end in transaction.job_ends:
+                    self._database.job_ended(end)
+        if wakes:
+            self._database.committed(wakes)
+
+    def _connected(self) -> sqlite3.Connection:
+        """With the turn only where the file needs a change: a transaction of a user's own holds up whoever has the
+        turn, and that user may be waiting for this very connection.
+        """
+        if self._writes and not self._database.is_made():
+            with self._held(urgent=False), self._between:
+                return self._database.connect(writes=True)
+        with self._between:
+            return self._database.connect(writes=self._writes)
+
+    def _held(self, *, urgent: bool) -> AbstractContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.taken(urgent=urgent)
+
+    def _write_together(
+        self, connection: sqlite3.Connection, *, only_urgent: bool
+    ) -> tuple[list[Job], Exception | None]:
+        """Run waiting jobs in one transaction: those it carried, and the error that undid them all."""
+        done: list[Job] = []
+        self._began = time.monotonic()  # whoever came during the wait for the turn waits for this, too
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            until = time.monotonic() + _SHARED_SECONDS
+            while time.monotonic() < until and (job := self._line.next(only_urgent=only_urgent)) is not None:
+                if self._write_one(connection, job):
+                    done.append(job)
+                elif not connection.in_transaction:
+                    # SQLite undid everything by itself (a full disk): the others did not happen either.
+                    exception = job.future.exception()
+                    return done, exception if isinstance(exception, Exception) else None
+            for job in done:
+                reached(f"store.{job.verb}.before_commit")
+            connection.execute("COMMIT")
+            for job in done:
+                reached(f"store.{job.verb}.after_commit")
+        except Exception as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            return done, error
+        return done, None
+
+    def _write_one(self, connection: sqlite3.Connection, job: Job) -> bool:
+        try:
+            connection.execute("SAVEPOINT job")
+            job.transaction = self._database.transaction(connection)
+            job.value = job.work(job.transaction)
+            connection.execute("RELEASE job")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO job")
+                connection.execute("RELEASE job")
+            job.future.set_exception(translated(error, self._database.path))
+            return False
+        return True
+
+    def _run_alone(self, connection: sqlite3.Connection, job: Job) -> None:
+        try:
+            value = job.work(self._database.transaction(connection))
+        except BaseException as error:
+            job.future.set_exception(translated(error, self._database.path))
+        else:
+            job.future.set_result(value)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _read(self, connection: sqlite3.Connection) -> None:
+        job = self._line.next()
+        if job is None:
+            return
+        try:
+            # One snapshot: a task that moves between two tables is seen in one of them.
+            connection.execute("BEGIN")
+            try:
+                value = job.work(self._database.transaction(connection))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+        except BaseException as error:
+            job.future.set_exception(translated(error, self._database.path))
+        else:
+            job.future.set_result(value)

@@ -91,7 +91,7 @@ class SlotTable:
         index: int,
         *,
         worker: int,
-        ref: Ref,
+        ref: tuple[int, int],
         soft: float | None,
         hard: float | None,
         pid: int | None = None,

@@ -33,8 +33,8 @@ class Throughput:
         elapsed = now - self._since
         return self._rate if elapsed < self._window else min(self._rate, self._count / elapsed)
 
-    def count(self, now: float) -> None:
-        self._count += 1
+    def count(self, started: int, now: float) -> None:
+        self._count += started
         elapsed = now - self._since
         if elapsed < self._window:
             return

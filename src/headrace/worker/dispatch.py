@@ -18,7 +18,7 @@ from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
-from headrace.worker.execution import Pipeline, fault
+from headrace.worker.execution import Pipeline, fault, unknown
 from headrace.worker.finishing import Finisher, Landed, refs_of
 from headrace.worker.holding import Held, Holding, Stage
 from headrace.worker.options import WorkerOptions
@@ -159,18 +159,25 @@ class Dispatcher:
 
     def dispatch(self) -> None:
         """Start what can start. Yields to the loop after a while, and goes on in its next turn."""
-        began = time.monotonic()
+        now = time.monotonic()
+        until = now + _LONGEST_TURN
         for pool, executor in self._executors.items():
-            capacity = self._capacity[pool]
-            while self._running[pool] < capacity and executor.free() > 0:
+            capacity, begin, started = self._capacity[pool], self._begin.get(pool), 0
+            while now < until and self._running[pool] < capacity and executor.free() > 0:
                 held = self.buffer.take(pool)
                 if held is None:
                     break
+                started += 1
+                if begin is not None and not self.starter.needed_before(held, now):
+                    self._launch_here(held, executor, begin, now)
+                else:
+                    self._in_background(held, self._attempt(held, executor))
                 now = time.monotonic()
-                self._launch(held, executor, now)
-                if now - began > _LONGEST_TURN:
-                    self._next_turn()
-                    return
+            if started:
+                self.claimer.throughput[pool].count(started, now)
+                self.claimer.hungry()
+        if now >= until:
+            self._next_turn()
 
     def _next_turn(self) -> None:
         if not self._turn_pending:
@@ -182,36 +189,27 @@ class Dispatcher:
         self.dispatch()
         self.claimer.hungry()
 
-    def _launch(self, held: Held, executor: Executor, now: float) -> None:
-        held.stage = Stage.RUNNING
-        pool = held.pool
-        self._running[pool] += 1
-        self.claimer.throughput[pool].count(now)
-        begin = self._begin.get(pool)
-        if begin is not None and not held.cancelling and not self.starter.needed_before(held, now):
-            self._launch_here(held, executor, begin, now)
-        else:
-            self._in_background(held, self._attempt(held, executor))
-
     def _launch_here(self, held: Held, executor: Executor, begin: Begin, now: float) -> None:
         """Without an asyncio task of our own around it, which would cost a fifth of a short task's whole way."""
+        held.stage = Stage.RUNNING
         try:
             launch = self._pipeline.prepare(held.claim)
             if not isinstance(launch, Launch):
                 self._settle(held, launch)
-            else:
-                self._announce(held, executor)
-                held.entered = now
-                ran = begin(launch)
-                if not isinstance(ran, Ran):
-                    self._in_background(held, self._await_rest(held, executor, launch, ran))
-                    return
+                return
+            self._announce(held, executor)
+            held.entered = now
+            ran = begin(launch)
+            if isinstance(ran, Ran):
                 self._ran(held, executor, launch, ran)
+            else:
+                self._in_background(held, self._await_rest(held, executor, launch, ran))
         except Exception as error:
             self._settle(held, fault(error))
-        self._ended(held)
 
     def _in_background(self, held: Held, attempt: Coroutine[Any, Any, None]) -> None:
+        held.stage = Stage.RUNNING
+        self._running[held.pool] += 1
         held.task = asyncio.Task(attempt, loop=asyncio.get_running_loop(), eager_start=True, name="headrace.attempt")
 
     async def _await_rest(self, held: Held, executor: Executor, launch: Launch, rest: Coroutine[Any, Any, Ran]) -> None:
@@ -289,7 +287,8 @@ class Dispatcher:
             )
 
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
-        outcome = self._pipeline.outcome(held.claim, ran)
+        # A child may not know a name that its parent knows: that, too, is not the task's fault.
+        outcome = unknown(held.claim) if ran.unknown else ran.outcome
         self._settle(held, outcome, launch=launch, ran_for=ran.ran_for, executor=executor.name)
 
     # --- out --------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class CallOptions:
     result_ttl: float | None
 
 
+_NO_LIMITS = Limits()
 _NO_OPTIONS = CallOptions(values={}, retry=None, limits=None, result_ttl=None)
 
 
@@ -93,10 +94,6 @@ class Pipeline:
         held.entered = time.monotonic()
         return await executor.run(launch)
 
-    def outcome(self, claim: ClaimedTask, ran: Ran) -> Outcome:
-        """What came of it. A child may not know a name that its parent knows: that, too, is not the task's fault."""
-        return unknown(claim) if ran.unknown else ran.outcome
-
     def policy(self, claim: ClaimedTask) -> Retry:
         """The policy of a claim that is not run here (a dead worker's), as far as this process knows its task."""
         try:
@@ -132,7 +129,7 @@ def policy_of(claim: ClaimedTask, entry: Entry | None = None) -> Retry:
 def default_limits(entry: Entry | None) -> Limits:
     """The definition's limits, where the entry knows them."""
     found = getattr(entry, "limits", None)
-    return found if isinstance(found, Limits) else Limits()
+    return found if isinstance(found, Limits) else _NO_LIMITS
 
 
 def unknown(claim: ClaimedTask) -> Outcome:

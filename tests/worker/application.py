@@ -69,6 +69,8 @@ class Functions:
     @contextlib.asynccontextmanager
     async def lifespan_context(self) -> AsyncIterator[Mapping[str, Any]]:
         self.lifespans.append("open")
+        if _is_broken("LIFESPAN"):
+            raise OSError("no license server")
         yield {}
         self.lifespans.append("closed")
 
@@ -186,6 +188,18 @@ async def cancel_itself() -> Any:
 async def retry_after() -> Any:
     return RetryAfter(0.05) if current.attempt < 3 else "third"
 
+
+def _is_broken(part: str) -> bool:
+    """As long as the file exists that the test names."""
+    return Path(os.environ.get(f"HEADRACE_TEST_BROKEN_{part}", "/none")).exists()
+
+
+if (
+    _is_broken("CHILDREN")
+    and "headrace.executors.forkserver" in sys.modules
+    and "headrace.worker.worker" not in sys.modules
+):
+    raise ImportError("no such library for children")
 
 app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
 for function in (

@@ -98,6 +98,34 @@ async def test_an_outage_kills_nobody_and_loses_nothing(postgres_url: str, priva
         assert await bench.store.check() == []
 
 
+async def test_a_worker_that_starts_in_an_outage_waits_for_its_end(
+    postgres_url: str, private_postgres: PrivatePostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Below a supervisor: it does not exit to be replaced again and again, and says once what it waits for."""
+    bench = Bench(postgres_url)
+
+    async def greet() -> str:
+        return "hello"
+
+    bench.app.add(greet)
+    async with opened(bench):
+        task = await bench.enqueue("greet")
+        await bench.store.register(worker_record("late:1:1", bench.options(lease=60.0)))
+        await asyncio.to_thread(private_postgres.stop, "immediate")
+        worker = Worker(bench.app, options=bench.options(lease=60.0), identity="late:1:1")
+        running = asyncio.create_task(worker.run())
+        try:
+            await eventually(lambda: "waits for the store" in caplog.text)
+            await asyncio.wait({running}, timeout=1.0)
+            assert not running.done()
+        finally:
+            await asyncio.to_thread(private_postgres.start)
+        await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+        assert caplog.text.count("waits for the store") == 1
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+
+
 async def test_a_dead_worker_leaves_a_cancelled_task(bench: Bench) -> None:
     async def never() -> None:
         raise AssertionError

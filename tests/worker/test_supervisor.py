@@ -322,3 +322,64 @@ async def test_a_lease_that_was_lost_ends_the_process_and_another_incarnation_st
 async def taken_over(bench: Bench, pid: int) -> bool:
     (row,) = [row for row in await bench.store.workers() if row.pid == pid]
     return await bench.store.take_over(row.id, beat=row.beat)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [("HEADRACE_TEST_BROKEN_LIFESPAN", "no license server"), ("HEADRACE_TEST_BROKEN_CHILDREN", "no such library")],
+)
+async def test_a_burst_ends_when_user_code_cannot_start(
+    bench: Bench, tmp_path: Path, variable: str, words: str
+) -> None:
+    (tmp_path / "broken").touch()
+    async with opened(bench):
+        task = await bench.enqueue("greet_child", {"user": 1})
+        given = {variable: str(tmp_path / "broken")}
+        with tree(bench.store.url, tmp_path, options(burst=True), **given) as running:
+            assert running.process.wait(30) == 1
+            assert running.log.read_text().count(words) >= 1
+        assert await bench.state(task) == TaskState.PENDING
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_a_lifespan_that_raises_is_tried_again_and_said_each_time(bench: Bench, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    async with opened(bench):
+        task = await bench.enqueue("greet", {"user": 1})
+        given = {"HEADRACE_TEST_BROKEN_LIFESPAN": str(broken)}
+        with tree(bench.store.url, tmp_path, options(), **given) as running:
+            await eventually(lambda: running.log.read_text().count("no license server") >= 2)
+            broken.unlink()
+            await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+            assert running.stop() == 0
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_children_that_do_not_start_hold_back_their_own_tasks_only(bench: Bench, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    async with opened(bench):
+        child = await bench.enqueue("greet_child", {"user": 1})
+        loop = await bench.enqueue("greet", {"user": 1})
+        with tree(bench.store.url, tmp_path, options(), HEADRACE_TEST_BROKEN_CHILDREN=str(broken)) as running:
+            await eventually(lambda: is_in(bench, loop, TaskState.COMPLETED))
+            await eventually(lambda: "no such library" in running.log.read_text())
+            assert await bench.state(child) == TaskState.PENDING
+            broken.unlink()
+            await eventually(lambda: is_in(bench, child, TaskState.COMPLETED))
+            assert len(running.workers()) == 1
+            assert "exit" not in running.log.read_text()  # no process had to be replaced
+            assert running.stop() == 0
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_what_a_stopped_worker_gave_back_is_counted(bench: Bench, tmp_path: Path) -> None:
+    async with opened(bench):
+        for _ in range(3):
+            await bench.enqueue("sleep", {"seconds": 300})
+        with tree(bench.store.url, tmp_path, options(grace=0.2)) as running:
+            await eventually(lambda: len(running.said("sleep")) == 3)
+            assert running.stop() == 0
+            assert "gave back 3 tasks" in running.log.read_text()

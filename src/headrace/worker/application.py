@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
-from headrace.core.errors import SettingsError
+from headrace.core.errors import HeadraceError, SettingsError
 from headrace.executors.base import Source
 from headrace.store.base import Store
+
+
+class Unstartable(HeadraceError):
+    """User code that has to run before any task raised: the import of the app, its lifespan, its children."""
 
 
 class Application(Source, Protocol):

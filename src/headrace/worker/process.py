@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,12 +23,15 @@ from headrace.runtime.signals import stop_signals
 from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus
 from headrace.telemetry.relay import Relay, set_relay_address
-from headrace.worker.application import load
+from headrace.worker.application import Unstartable, load
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
 _PR_SET_PDEATHSIG = 1
 _LEFT = 70
+UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
+
+logger = logging.getLogger("headrace.worker")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,9 @@ def main(supervisor: str) -> int:
     with asyncio.Runner() as runner:
         try:
             return runner.run(_run(config, identity, table))
+        except Unstartable as error:
+            logger.error("%s\n%s", error, "".join(traceback.format_exception(error.__cause__)).rstrip())
+            return UNSTARTABLE
         except (SystemExit, KeyboardInterrupt) as error:
             # asyncio lets these through from a task or callback that user code started, and ends the loop. The slots
             # still say what was inside: leave at once, before an orderly end would empty them.
@@ -77,7 +84,11 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
     relay = None if config.metrics is None else Relay(config.metrics).attach(bus)
-    worker = Worker(load(config.target), options=options, slots=slots, identity=identity, target=config.target, bus=bus)
+    try:
+        app = load(config.target)
+    except BaseException as error:
+        raise Unstartable(f"importing {config.target} failed") from error
+    worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus)
     with stop_signals(worker.stop, worker.stop_now):
         if relay is None:
             await worker.run()

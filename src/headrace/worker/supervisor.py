@@ -10,7 +10,6 @@ import logging
 import os
 import random
 import signal
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,10 +30,11 @@ from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load
+from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.options import WorkerOptions
-from headrace.worker.process import ProcessConfig
+from headrace.worker.process import UNSTARTABLE, ProcessConfig
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
@@ -106,7 +106,7 @@ class Supervisor:
         await store.open()
         try:
             async with contextlib.AsyncExitStack() as stack:
-                directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
+                directory = stack.enter_context(private_directory())
                 await self._expose(stack, store, directory)
                 capacity = self.options.slots * self.options.processes
                 table = SlotTable.create(directory / "slots", capacity)
@@ -191,6 +191,8 @@ class Supervisor:
             await self._bury(process, store, table, pipeline)
             if self._stopping.is_set() or (self.options.burst and code == 0):
                 return 0
+            if self.options.burst and code == UNSTARTABLE:
+                return 1  # it has said why; the next would say the same
             self.bus.emit(ProcessDied(worker=process.id, pid=process.pid, exit_code=code))
             quick = quick + 1 if time.monotonic() - process.started < _QUICK_DEATH else 0
             if quick:
@@ -247,8 +249,8 @@ class Supervisor:
         def decide(claim: ClaimedTask) -> Settlement:
             return settle_after(death, claim, pipeline=pipeline, rng=self._rng)
 
-        await _insist(lambda: empty_hands(store, process.id, decide, bus=self.bus))
-        released = await _insist(lambda: store.deregister(process.id))
+        _, released = await _insist(lambda: empty_hands(store, process.id, decide, bus=self.bus))
+        released += await _insist(lambda: store.deregister(process.id))
         self.bus.emit(WorkerStopped(worker=process.id, released=released, reason=f"exit {death.exit_code}"))
 
     def _lease_lost(self, process: WorkerProcess) -> None:

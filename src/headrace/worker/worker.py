@@ -11,11 +11,9 @@ import logging
 import os
 import random
 import socket
-import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from headrace._version import __version__
@@ -30,10 +28,12 @@ from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
-from headrace.worker.application import Application
+from headrace.worker.application import Application, Unstartable
+from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import tell_of_job_ends
+from headrace.worker.holding import Stage
 from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
@@ -48,6 +48,7 @@ from headrace.worker.services.words import Words
 
 _BURST_PATIENCE = 1.5
 _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
+_LONGEST_STORE_PAUSE = 5.0
 
 logger = logging.getLogger("headrace.worker")
 
@@ -116,7 +117,7 @@ class Worker:
                 tell_of_job_ends(store, self.bus)
             if self.slots is None:
                 self.slots = stack.enter_context(_private_slots(self.options))
-            resources = await stack.enter_async_context(self.app.lifespan_context())
+            resources = await stack.enter_async_context(self._lifespan())
             while True:
                 try:
                     await self._incarnation(store, resources or {})
@@ -129,17 +130,48 @@ class Worker:
                 return
 
     @contextlib.asynccontextmanager
+    async def _lifespan(self) -> AsyncGenerator[Mapping[str, Any]]:
+        lifespan = self.app.lifespan_context()
+        try:
+            resources = await lifespan.__aenter__()
+        except BaseException as error:
+            if not self.supervised or isinstance(error, asyncio.CancelledError):
+                raise
+            raise Unstartable("the lifespan of the app raised before any task could run") from error
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_exit(lifespan)
+            yield resources
+
+    @contextlib.asynccontextmanager
     async def _opened_store(self) -> AsyncGenerator[Store]:
         """The store it was given stays open; one it made is closed."""
         if self._store is not None:
             yield self._store
             return
-        store = self.app.new_store()
-        await store.open()
+        store = await self._open_store()
         try:
             yield store
         finally:
             await store.close()
+
+    async def _open_store(self) -> Store:
+        """Below a supervisor an outage is waited out: a new process would only meet it again."""
+        pause, said = 0.05, False
+        while True:
+            store = self.app.new_store()
+            try:
+                await store.open()
+                return store
+            except StoreUnavailable as error:
+                await store.close()
+                if not self.supervised or self._stop.is_set():
+                    raise
+                if not said:
+                    logger.warning("worker %s waits for the store: %s", self.id, error)
+                    said = True
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), pause)
+            pause = min(_LONGEST_STORE_PAUSE, pause * 2)
 
     async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
         self.words = words = Words(store=store, worker=lambda: self.id)
@@ -184,7 +216,7 @@ class Worker:
                 break
             except (ChildrenFailed, OSError) as error:
                 if self.options.burst:
-                    raise
+                    raise Unstartable("the children that run `def` tasks do not start") from error
                 logger.error("%s\nno `def` task runs until this is mended; trying again in %g s", error, pause)
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_BACKOFF, pause * 2)
@@ -303,6 +335,7 @@ class Worker:
     ) -> None:
         deadline = time.monotonic() + self.options.grace
         dispatcher.claimer.close()
+        released = len(dispatcher.holding.at(Stage.BUFFERED))
         dispatcher.release_buffer()
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
@@ -313,6 +346,7 @@ class Worker:
         finally:
             waiting.cancel()
             insisting.cancel()
+        released += len(dispatcher.holding.at(Stage.RUNNING))
         await dispatcher.release_running()
         # A claim that is under way would otherwise be committed for a worker that is gone.
         await asyncio.wait({claiming}, timeout=5.0)
@@ -322,10 +356,9 @@ class Worker:
         if self.words is not None:
             with contextlib.suppress(StoreUnavailable):
                 await self.words.flush()
-        released = 0
         if not self.supervised:
             with contextlib.suppress(StoreUnavailable):
-                released = await store.deregister(self.id)
+                released += await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
 
 
@@ -370,8 +403,8 @@ def worker_record(worker: str, options: WorkerOptions, *, pid: int | None = None
 
 @contextlib.contextmanager
 def _private_slots(options: WorkerOptions) -> Generator[SlotRange]:
-    with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
-        table = SlotTable.create(Path(directory, "slots"), options.slots)
+    with private_directory() as directory:
+        table = SlotTable.create(directory / "slots", options.slots)
         try:
             yield SlotRange(table)
         finally:

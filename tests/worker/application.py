@@ -62,6 +62,10 @@ class Functions:
         return name
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Definition:
+        if options.get("entrypoint"):  # its import is user code, and this one ends the process
+            with open(os.environ["HEADRACE_TEST_SIDE"] + ".imported", "a") as file:
+                file.write(f"{os.getpid()}\n")
+            os._exit(7)
         if name not in self.definitions:
             raise UnknownTask(name)
         return self.definitions[name]

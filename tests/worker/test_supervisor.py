@@ -383,3 +383,22 @@ async def test_what_a_stopped_worker_gave_back_is_counted(bench: Bench, tmp_path
             await eventually(lambda: len(running.said("sleep")) == 3)
             assert running.stop() == 0
             assert "gave back 3 tasks" in running.log.read_text()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("pool", ["coroutine", "child"])
+async def test_an_import_that_kills_its_process_is_charged_to_its_task(bench: Bench, tmp_path: Path, pool: str) -> None:
+    """It ends after its attempts, its neighbour is not charged, and the supervisor does not import it."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0)) as running:
+            innocent = await bench.enqueue("first_time_only", {"seconds": 300 if pool == "coroutine" else 1})
+            await eventually(lambda: running.said("first_time_only"))
+            deadly = await bench.enqueue("deadly.path", options='{"entrypoint": true}', pool=pool, max_attempts=2)
+            await eventually(lambda: is_in(bench, deadly, TaskState.FAILED))
+            await eventually(lambda: is_in(bench, innocent, TaskState.COMPLETED))
+            assert running.process.poll() is None
+        assert (await bench.record(deadly)).attempt == 2
+        assert (await bench.record(innocent)).attempt == 1
+        imported = (tmp_path / "said.imported").read_text().split()
+        assert len(imported) == 2
+        assert str(running.process.pid) not in imported

@@ -24,7 +24,12 @@ Children = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=0, help="Threads for tasks that ask for one, per process.", show_default="0"),
+    typer.Option(
+        "--threads",
+        min=0,
+        help="Threads for tasks that ask for one, per process.",
+        show_default="4 if any task asks, else 0",
+    ),
 ]
 Commands = Annotated[
     int | None, typer.Option("--commands", min=0, help="Commands at once, per process.", show_default="cores")
@@ -58,7 +63,7 @@ MetricsHost = Annotated[
     str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
 ]
 
-_UP_THREADS = 4
+_THREADS = 4  # where tasks ask for threads and nobody said how many
 
 
 def worker(
@@ -99,7 +104,14 @@ def worker(
         # Imported here: a third of the time that every other command would take to begin.
         from headrace.worker.supervisor import run
 
-        options = worker_options(load_app(target).settings, burst=burst, **given)
+        app = load_app(target)
+        if (
+            threads is None
+            and not app.settings.threads
+            and any(task.pool == "thread" for task in app.registry.values())
+        ):
+            given["threads"] = _THREADS
+        options = worker_options(app.settings, burst=burst, **given)
         code = run(target, options, first=first)
     finally:
         first.close()
@@ -111,7 +123,7 @@ def up(
     concurrency: Concurrency = None,
     children: Children = None,
     threads: Annotated[
-        int | None, typer.Option(min=0, help="Threads for tasks that ask for one.", show_default=str(_UP_THREADS))
+        int | None, typer.Option(min=0, help="Threads for tasks that ask for one.", show_default=str(_THREADS))
     ] = None,
     grace: Grace = None,
     lease: Lease = None,
@@ -124,7 +136,7 @@ def up(
     app.close()
     console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
     if threads is None:  # it has to serve every kind of task, those in threads too
-        threads = app.settings.threads or _UP_THREADS
+        threads = app.settings.threads or _THREADS
     worker(
         target,
         concurrency=concurrency,

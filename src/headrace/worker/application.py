@@ -1,6 +1,7 @@
 """What a worker needs of an app, and how it is found from `module:name`. The App itself lies above this layer."""
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,9 @@ from typing import Any, Protocol, cast
 from headrace.core.errors import HeadraceError, SettingsError
 from headrace.executors.base import Source
 from headrace.store.base import Store
+from headrace.worker.options import WorkerOptions
+
+logger = logging.getLogger("headrace.worker")
 
 
 class Unstartable(HeadraceError):
@@ -30,6 +34,24 @@ class Application(Source, Protocol):
     def queue_names(self) -> Iterable[str]:
         """The queues that its tasks name."""
         ...
+
+
+def warn_of_unserved(app: Application, options: WorkerOptions) -> None:
+    """Say which tasks of the app would wait here for ever: those that ask for a thread where there is none."""
+    registry: Mapping[str, Any] = getattr(app, "registry", {})
+    if options.threads:
+        return
+    unserved = sorted(
+        name
+        for name, task in registry.items()
+        if task.pool == "thread" and (options.queues is None or task.options.queue in options.queues)
+    )
+    if unserved:
+        logger.warning(
+            "%s: executor='thread', and this worker has no threads, so these wait for another worker; "
+            "start with --threads N",
+            ", ".join(unserved),
+        )
 
 
 def load(target: str) -> Application:

@@ -3,7 +3,8 @@
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -14,8 +15,9 @@ from headrace.core.outcome import Cancelled, Expired, Failed, Outcome, Released
 from headrace.core.retry import ErrorSignature, Retry
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import Reason
-from headrace.core.task import ClaimedTask, ErrorInfo
+from headrace.core.task import ClaimedTask, ErrorInfo, Ref
 from headrace.executors.base import Entry, Executor, Launch, Limits, Ran, Source
+from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
 _LONGEST_UNKNOWN = 60.0
@@ -62,17 +64,21 @@ def _options_or_none(claim: ClaimedTask) -> CallOptions:
 class Pipeline:
     """What every attempt of one worker shares."""
 
-    def __init__(self, source: Source, *, rng: random.Random) -> None:
+    def __init__(self, source: Source, *, rng: random.Random, slots: SlotRange | None = None) -> None:
         self._source = source
         self._rng = rng
+        self._slots = slots
 
     def prepare(self, claim: ClaimedTask) -> Launch | Outcome:
         """A launch, or the outcome of a claim that is not to run."""
         entry: Entry | None = None
         try:
             options = read_options(claim.options)
-            if claim.kind == "function":
-                entry = self._source.resolve(claim.name, options.values)
+            is_path = options.values.get("entrypoint")
+            # A path is imported by the child that runs it: an import may kill its process.
+            if claim.kind == "function" and not (is_path and claim.pool == "child"):
+                with self._inside(claim) if is_path else nullcontext():
+                    entry = self._source.resolve(claim.name, options.values)
         except UnknownTask:
             return unknown(claim)
         except (Exception, SystemExit) as error:  # an import is user code, and may even try to leave
@@ -84,8 +90,30 @@ class Pipeline:
             entry=entry,
             options=options.values,
             limits=options.limits or default_limits(entry),
-            policy=options.retry or policy_of(claim, entry),
+            policy=options.retry or (self._path_policy(claim) if is_path else policy_of(claim, entry)),
         )
+
+    @contextmanager
+    def _inside(self, claim: ClaimedTask) -> Generator[None]:
+        """The import of a path is user code like any other: what kills the process there is charged."""
+        slots = self._slots
+        index = None if slots is None else slots.take()
+        if slots is None or index is None:
+            yield
+            return
+        slots.table.enter(index, worker=slots.worker, ref=Ref(claim.id, claim.claim_no), soft=None, hard=None)
+        memory, place = slots.table.mark(index)
+        memory[place] = 1
+        try:
+            yield
+        finally:
+            memory[place] = 0
+            slots.table.leave(index)
+            slots.give(index)
+
+    def _path_policy(self, claim: ClaimedTask) -> Retry:
+        found = getattr(getattr(self._source, "settings", None), "retry", None)
+        return found if isinstance(found, Retry) else policy_of(claim)
 
     async def run(self, executor: Executor, launch: Launch, held: Held) -> Ran:
         """Enter user code, unless someone cancelled the task on its way here."""
@@ -98,6 +126,8 @@ class Pipeline:
         """The policy of a claim that is not run here (a dead worker's), as far as this process knows its task."""
         try:
             options = read_options(claim.options)
+            if options.values.get("entrypoint"):  # not imported for this: it may be what killed the other process
+                return options.retry or self._path_policy(claim)
             return options.retry or policy_of(claim, self._source.resolve(claim.name, options.values))
         except (Exception, SystemExit):
             return _options_or_none(claim).retry or policy_of(claim)

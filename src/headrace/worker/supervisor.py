@@ -29,7 +29,7 @@ from headrace.store.base import Store
 from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
-from headrace.worker.application import Application, load
+from headrace.worker.application import Application, load, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
@@ -122,6 +122,7 @@ class Supervisor:
             self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
+        warn_of_unserved(app, self.options)
         pipeline = Pipeline(app, rng=self._rng)
         supervision = Supervision(self._services(store, table, pipeline))
         await supervision.start()

@@ -176,7 +176,7 @@ class Worker:
     async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
         self.words = words = Words(store=store, worker=lambda: self.id)
         executors = self._executors(self, resources)
-        pipeline = Pipeline(self.app, rng=self._rng)
+        pipeline = Pipeline(self.app, rng=self._rng, slots=self.slots)
         self.dispatcher = dispatcher = Dispatcher(
             store=store,
             worker=lambda: self.id,

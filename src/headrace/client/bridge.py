@@ -29,6 +29,7 @@ class Bridge:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pid = 0
+        self.forks = 0  # that led from the process that imported this to the one we are in
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         # Loops of the parent process after a fork. They are kept, because destroying one would touch the parent's
@@ -72,6 +73,7 @@ class Bridge:
     def after_fork(self) -> None:
         # Another thread may have held the lock at the moment of the fork; here it is nobody's.
         self._lock = threading.Lock()
+        self.forks += 1
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -31,6 +31,7 @@ class _Connected:
     """The store of one process, and what lives beside it on the background loop."""
 
     pid: int
+    forks: int  # the same as a pid that costs no system call, for the hot path
     store: Store
     coalescer: Coalescer
     poller: Poller
@@ -113,7 +114,10 @@ class Engine:
             if apart or not is_plain(chunk):
                 yield await self.enqueue(chunk, connection=connection)
             else:
-                written = (await self._ready()).coalescer.begin(chunk)
+                connected = self._connected
+                if connected is None or connected.forks != BRIDGE.forks:
+                    connected = await on_store(self._open)
+                written = connected.coalescer.begin(chunk)
 
     async def ended(self, task: int, *, timeout: float | None) -> TaskRecord:
         """The record of a task that has ended. TimeoutError when it has not within `timeout` seconds."""
@@ -146,18 +150,14 @@ class Engine:
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
-            answers = await (await self._ready()).coalescer.enqueue(tasks)
+            connected = self._connected
+            if connected is None or connected.forks != BRIDGE.forks:
+                connected = await on_store(self._open)
+            answers = await connected.coalescer.begin(tasks).answers()
         else:
             answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
-
-    async def _ready(self) -> _Connected:
-        """The store of this process, from any thread."""
-        connected = self._connected
-        if connected is not None and connected.pid == os.getpid():
-            return connected
-        return await on_store(self._open)
 
     async def _open(self) -> _Connected:
         """On the background loop only."""
@@ -178,5 +178,7 @@ class Engine:
                 except BaseException:
                     await store.close()
                     raise
-                self._connected = _Connected(os.getpid(), store, Coalescer(store.enqueue), Poller(store.get))
+                self._connected = _Connected(
+                    os.getpid(), BRIDGE.forks, store, Coalescer(store.enqueue), Poller(store.get)
+                )
             return self._connected

@@ -10,10 +10,11 @@ from headrace.core.task import NewTask
 class Template:
     """What the calls of a task have in common. `stored` is for the store: its own form of it, made once."""
 
-    __slots__ = ("stored", "task")
+    __slots__ = ("plain", "stored", "task")
 
     def __init__(self, task: NewTask) -> None:
         self.task = task
+        self.plain = task.plain
         self.stored: Any = None
 
 
@@ -48,7 +49,8 @@ class Batch(Sequence[NewTask]):
     @property
     def plain(self) -> bool:
         """None has keys or a job: it may share a transaction with other callers' tasks."""
-        return all(template.task.plain for template, _ in self.runs)
+        runs = self.runs
+        return runs[0][0].plain if len(runs) == 1 else all(template.plain for template, _ in runs)
 
 
 def is_plain(tasks: Sequence[NewTask]) -> bool:

@@ -12,7 +12,8 @@ SELECT pg_notify('headrace', queue) FROM unnest($1::text[]) AS queue;
 
 -- name: insert_plain
 -- Tasks without keys and jobs, with new ids: the same rows as enqueue_v1 writes, at a quarter of its work. What many
--- tasks share is in one JSON text ($4), and each names its place in there ($3). A repeat goes through enqueue_v1.
+-- tasks share is in one JSON text ($4), and each names its place in there ($3, empty where all share the first). $1 and
+-- $3 are numbers with commas between them. A repeat goes through enqueue_v1.
 WITH instant AS MATERIALIZED (SELECT clock_timestamp() AS at),
 shared AS MATERIALIZED (
     SELECT
@@ -36,6 +37,8 @@ made AS (
         s.max_age, s.now, s.now, s.due, s.due, s.expires_at,
         CASE WHEN s.due <= s.now AND NOT s.approval THEN s.now END
     FROM shared AS s
-    JOIN unnest($1::bigint[], $2::text[], $3::integer[]) AS t(id, arguments, place) ON t.place = s.place
+    JOIN unnest(
+        string_to_array($1::text, ',')::bigint[], $2::text[], string_to_array($3::text, ',')::integer[]
+    ) AS t(id, arguments, place) ON coalesce(t.place, 0) = s.place
 )
 SELECT pg_notify('headrace', queue) FROM unnest($5::text[]) AS queue;

@@ -30,6 +30,7 @@ LEASE = 1.5
 # Everything below is a ceiling, met only when something is broken.
 START_CEILING = 60.0
 DONE_CEILING = 90.0
+GONE_WITHIN = 5.0
 
 
 _PRCTL = ctypes.CDLL(None, use_errno=True).prctl
@@ -317,7 +318,10 @@ class Harness:
         for tree in self.trees:
             if tree.process.poll() is None:
                 tree.kill()
-        left = [pid for tree in self.trees for pid in tree.pids()]
+        # Those that end what tasks had started do so when they notice, not in the instant of the kill.
+        deadline = time.monotonic() + GONE_WITHIN
+        while (left := [pid for tree in self.trees for pid in tree.pids()]) and time.monotonic() < deadline:
+            time.sleep(0.02)
         kill(*left)
         self.ledger.close()
         close = getattr(self.load.app, "close", None)

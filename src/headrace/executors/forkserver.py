@@ -74,6 +74,8 @@ def main() -> None:
         pass
     finally:
         _end(children)
+    # At once: what the user's module registered to run at exit could keep it, and its children are tied to its life.
+    os._exit(0)
 
 
 def _ignore(*_: object) -> None:

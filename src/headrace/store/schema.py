@@ -167,7 +167,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             "waiting_on",
             "order_at",
             "id",
-            where="waiting_on IS NOT NULL OR state IN ('pending_approval', 'blocked', 'lost')",
+            where=f"waiting_on IS NOT NULL OR {one_of('state', ('pending_approval', 'blocked', 'lost'))}",
         ),
         index("tasks", "order", "order_key", "created_at", "id", where="order_key IS NOT NULL"),
         index("tasks", "worker", "worker", where="worker IS NOT NULL"),

@@ -6,7 +6,7 @@ import orjson
 
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
-from headrace.store.sqlite.connection import Part, Row, Transaction
+from headrace.store.sqlite.connection import Part, Transaction
 
 _PROMOTED_AT_ONCE = 500
 
@@ -20,11 +20,6 @@ def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
     queues = transaction.rows("promote_due", {"now": transaction.now, "limit": limit})
     transaction.wakes.update(queue for (queue,) in queues)
     return len(queues)
-
-
-def claimed_task(row: Row) -> ClaimedTask:
-    """SQLite's truth values as ours: `gated` and `expired`, which is unknown where there is no max age."""
-    return ClaimedTask._make((*row[:17], row[17] == 1, row[18] == 1, *row[19:]))
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
@@ -41,7 +36,7 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
             "lane": int(want.lane),
             "n": want.n,
         }
-        found = [claimed_task(row) for row in transaction.rows("claim", parameters)]
+        found = list(map(ClaimedTask._make, transaction.rows("claim", parameters)))
         if found:
             ids = orjson.dumps([task.id for task in found]).decode()
             transaction.run("take_claims", {"worker": worker, "now": transaction.now, "ids": ids})

@@ -8,7 +8,6 @@ from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import ClaimedTask, WorkerRecord
 from headrace.store.instants import from_micros
-from headrace.store.sqlite.claiming import claimed_task
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import LiveRow
 from headrace.store.sqlite.finishing import apply
@@ -102,6 +101,6 @@ class Living(Part):
     async def held(self, worker: str, *, limit: int = 500) -> list[ClaimedTask]:
         def read(transaction: Transaction) -> list[ClaimedTask]:
             parameters = {"worker": worker, "limit": limit, "now": transaction.now}
-            return [claimed_task(row) for row in transaction.rows("held", parameters)]
+            return list(map(ClaimedTask._make, transaction.rows("held", parameters)))
 
         return await self.database.read(read)

@@ -118,20 +118,27 @@ class Thread:
             for job in done:
                 job.future.set_exception(translated(error, self._database.path))
             return
-        for job in done:
-            job.future.set_result(job.value)
-        self._tell(job.transaction for job in done if job.transaction is not None)
+        transactions = [job.transaction for job in done if job.transaction is not None]
+        try:
+            self._tell_of_ends(transactions)
+        finally:
+            for job in done:
+                job.future.set_result(job.value)
+        self._wake(transactions)
 
-    def _tell(self, transactions: Iterable[Transaction]) -> None:
-        """After the commit: who is to be woken, and whose jobs ended."""
+    def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
+        """Before the answers: when a verb returns, whoever watches knows what it ended."""
+        if self._database.job_ended is not None:
+            for transaction in transactions:
+                for end in transaction.job_ends:
+                    self._database.job_ended(end)
+
+    def _wake(self, transactions: Iterable[Transaction]) -> None:
         wakes: set[str] = set()
         for transaction in transactions:
             wakes |= transaction.wakes
             if transaction.cancels:
                 wakes.add("cancel")
-            if self._database.job_ended is not None:
-                for end in transaction.job_ends:
-                    self._database.job_ended(end)
         if wakes:
             self._database.committed(wakes)
 

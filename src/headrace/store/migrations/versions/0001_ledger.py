@@ -217,7 +217,7 @@ def _tasks(app: _App) -> None:
     app.index("tasks", "due", "eligible_at", where="state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL")
     app.index(
         "tasks", "waiting", "waiting_on", "order_at", "id",
-        where="waiting_on IS NOT NULL OR state IN ('pending_approval', 'blocked', 'lost')",
+        where="waiting_on IS NOT NULL OR " + app.one_of("state", "'pending_approval', 'blocked', 'lost'"),
     )  # fmt: skip
     app.index("tasks", "order", "order_key", "created_at", "id", where="order_key IS NOT NULL")
     app.index("tasks", "worker", "worker", where="worker IS NOT NULL")

@@ -20,8 +20,9 @@ SELECT name FROM headrace_queues WHERE paused
 -- name: claim
 -- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped,
 -- and `take_claims` finds the rows as they are here. Both in one, with RETURNING, would give them out of order, and later.
+-- The columns are those of ClaimedTask; the truth values of SQLite, 0 and 1, are equal to Python's.
 SELECT id, claim_no + 1, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
-    max_attempts, run_no, job, gates IS NOT NULL, expires_at <= :now, 'claimed', order_at,
+    max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), 'claimed', order_at,
     max(:now - eligible_at, 0) / 1000000.0
 FROM headrace_tasks
 WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane

@@ -73,10 +73,10 @@ SELECT queue, count(*) FROM (
 GROUP BY queue
 
 -- name: waiting_counts
--- Who waits for something else than time and a worker, up to the cap.
+-- Who waits for something else than time and a worker, up to the cap. Word for word the predicate of the index.
 SELECT queue, state, count(*) FROM (
     SELECT queue, state FROM headrace_tasks INDEXED BY headrace_tasks_waiting
-    WHERE waiting_on IS NOT NULL OR state IN ('pending_approval', 'blocked', 'lost')
+    WHERE waiting_on IS NOT NULL OR (state = 'pending_approval' OR state = 'blocked' OR state = 'lost')
     LIMIT ?
 )
 GROUP BY queue, state

@@ -38,7 +38,7 @@ ORDER BY t.worker LIMIT ?
 -- name: held
 -- As a claim returns them, with their present state.
 SELECT id, claim_no, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
-    max_attempts, run_no, job, gates IS NOT NULL, expires_at <= :now, state, order_at,
+    max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), state, order_at,
     max(coalesce(claimed_at, :now) - eligible_at, 0) / 1000000.0
 FROM headrace_tasks WHERE worker = :worker
 ORDER BY id LIMIT :limit

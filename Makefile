@@ -35,7 +35,7 @@ check: ## Lint, formatting, types and layers
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
 
-# make bench PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs.
+# make bench PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
 PARTS ?= drain enqueue latency growth recovery
 PAIRS ?=
 SIZE ?= full

@@ -29,7 +29,7 @@ def main() -> int:
     size, console = SIZES[arguments.size], _console()
     parts: list[PartName] = [part for part in PARTS if part in arguments.parts]
     directory = _SMOKE_RESULTS if size is SMOKE else results.DIRECTORY
-    if not arguments.report:
+    if parts:
         with running_services() as services:
             _say_what_is_missing(console, services)
             for part in parts:
@@ -89,10 +89,11 @@ def _say_what_is_missing(console: Console, services: Services) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="which parts (all)")
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="which parts (all); none: only write the page"
+    )
     parser.add_argument("--pairs", type=int, default=None, help="interleaved pairs (5; smoke: 1)")
     parser.add_argument("--size", choices=SIZES, default=FULL.name, help="smoke only shows that everything runs")
-    parser.add_argument("--report", action="store_true", help="measure nothing; write the page from stored results")
     arguments = parser.parse_args()
     least = 1 if arguments.size == SMOKE.name else _LEAST_PAIRS
     arguments.pairs = arguments.pairs or least

@@ -49,7 +49,7 @@ def watch(run: Run, crew: Crew, tasks: int, *, before: int = 0) -> Drain:
     run.wait_until(lambda: run.unfinished() == 0, "nothing unfinished in the store", crew)
     ended = time.time()
     workers_now, servers_now = cpu_seconds(crew.pids), cpu_seconds(servers)
-    first = min(started for _, started in record.read(run.record)[before:])
+    first = min(started for _, started in record.read(run.record, after=before))
     counted = max(1, before + tasks - started_then)
     return Drain(
         rate=tasks / (ended - first),

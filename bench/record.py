@@ -28,6 +28,9 @@ def count(path: Path) -> int:
     return path.stat().st_size // _ENTRY.size
 
 
-def read(path: Path) -> list[tuple[float, float]]:
-    data = path.read_bytes()
+def read(path: Path, *, after: int = 0) -> list[tuple[float, float]]:
+    """The entries, without the first `after`."""
+    with path.open("rb") as file:
+        file.seek(after * _ENTRY.size)
+        data = file.read()
     return list(_ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size]))

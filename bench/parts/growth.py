@@ -95,8 +95,10 @@ def _held(bench: Bench) -> Measure:
             Series.of(f"headrace, a transaction held for {bench.size.held:g} s", "tasks/s", held),
             Series.of("headrace, none held", "tasks/s", clean),
         ),
-        remark=f"cycles of {bench.size.cycle:,} tasks by one worker that stays; the last {_LAST} of them against as many "
-        "before, or after its end and a vacuum, whichever were faster",
+        remark=(
+            f"cycles of {bench.size.cycle:,} tasks by one worker that stays; the last {_LAST} against as many before it"
+            ", or after its end and a vacuum, whichever were faster"
+        ),
     )
 
 

@@ -73,7 +73,7 @@ def pickup_inside(stage: Stage, subject: Subject, samples: int) -> Pickup:
 
 
 def _read(run: Run, warm: int) -> Pickup:
-    waits = [(started - sent) * 1000 for sent, started in record.read(run.record)[warm:]]
+    waits = [(started - sent) * 1000 for sent, started in record.read(run.record, after=warm)]
     return Pickup(p50=percentile(waits, 0.5), p99=percentile(waits, 0.99))
 
 

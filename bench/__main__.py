@@ -35,7 +35,10 @@ def main() -> int:
             for part in parts:
                 results.store(_measure(part, services, size, arguments.pairs, console), directory)
     found = results.load(directory)
-    parts = [part for part in parts if part in found]
+    if not found:
+        console.print(f"nothing is stored for the {size.name} size yet: make bench PARTS=drain")
+        return 1
+    parts = parts or list(found)
     console.print(report.table(found, parts))
     console.print("\n".join(report.conditions(found, parts)), highlight=False, style="dim")
     report.write_page(found, directory / "performance.md" if size is SMOKE else report.PAGE)

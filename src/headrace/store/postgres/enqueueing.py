@@ -103,7 +103,7 @@ def _refusals(tasks: Sequence[NewTask] = ()) -> Generator[None]:
 
 
 def _numbers(numbers: Iterable[int]) -> str:
-    """As one text: the driver looks at every element of an array in Python, at five times the cost."""
+    """As one text: the driver asks of every element of an array whether it is an array itself."""
     return ",".join(map(str, numbers))
 
 

@@ -26,7 +26,7 @@ ON CONFLICT (id) DO NOTHING
 
 -- name: insert_run
 -- Tasks that differ in their arguments only: those are an array of texts, and the ids follow the first.
--- A fifth of the time of rows as JSON, a third of that of a statement for each row.
+-- A third of the time of a statement for each row.
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
     gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,

@@ -3,8 +3,8 @@
 A single caller waits for nobody. Tasks were validated before they came here, so what fails is the store; when a shared
 write fails all the same, each caller's tasks are written on their own, and only the guilty one gets the error.
 
-Callers come from any thread and loop. Handing each coroutine to another thread would wake it for every call; here a caller
-only appends to a list, and a thread is woken once for all that stand in it, on the way there and on the way back.
+Callers come from any thread and loop. Handing each coroutine to another thread would wake it for every call; here a
+caller only appends to a list, and a thread is woken once for all that stand in it, on the way there and back.
 """
 
 import asyncio

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -116,6 +117,8 @@ class ThreadExecutor:
         self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._busy: dict[Ref, ThreadAttempt] = {}
+        self._ended_here: deque[tuple[ThreadAttempt, Outcome]] = deque()
+        self._told = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._channel: Channel = host.channel
 
@@ -186,9 +189,18 @@ class ThreadExecutor:
             work()
 
     def _on_thread(self, attempt: ThreadAttempt, call: Call, loop: asyncio.AbstractEventLoop) -> None:
-        outcome = attempt.call(call, self._host.result_limit)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(self._ended, attempt, outcome)
+        self._ended_here.append((attempt, attempt.call(call, self._host.result_limit)))
+        # One wake-up for whatever ends until the loop looks: each costs a system call. The order matters: an outcome
+        # is there before the flag is read, and the flag is lowered before the outcomes are.
+        if not self._told:
+            self._told = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._collect)
+
+    def _collect(self) -> None:
+        self._told = False
+        while self._ended_here:
+            self._ended(*self._ended_here.popleft())
 
     def _ended(self, attempt: ThreadAttempt, outcome: Outcome) -> None:
         del self._busy[attempt.launch.ref]

@@ -14,6 +14,7 @@ from headrace.worker.buffer import Buffer
 
 _AHEAD = 0.1  # seconds of work that the buffer holds beyond the free slots
 _DEEPEST = 500
+_BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 
 type Received = Callable[[Sequence[ClaimedTask], float], None]
@@ -229,7 +230,9 @@ class Claimer:
     def _room(self, pool: Pool) -> int:
         """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches."""
         free = self._free[pool]()
-        ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD)) if pool == "coroutine" else 0
+        ahead = 0
+        if pool in _BUFFERED:
+            ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD))
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
         return target - buffered if buffered <= target // 2 and buffered < target else 0

@@ -19,7 +19,7 @@ from typing import Any
 from headrace._version import __version__
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import LeaseLost, StoreUnavailable
-from headrace.core.task import Pool, WorkerRecord
+from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.slots import SlotRange, SlotTable
@@ -142,6 +142,9 @@ class Worker:
             stack.push_async_exit(lifespan)
             yield resources
 
+    def _holds(self, ref: Ref) -> bool:
+        return self.dispatcher is not None and ref in self.dispatcher.holding
+
     @contextlib.asynccontextmanager
     async def _opened_store(self) -> AsyncGenerator[Store]:
         """The store it was given stays open; one it made is closed."""
@@ -174,7 +177,7 @@ class Worker:
             pause = min(_LONGEST_STORE_PAUSE, pause * 2)
 
     async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
-        self.words = words = Words(store=store, worker=lambda: self.id)
+        self.words = words = Words(store=store, worker=lambda: self.id, holds=self._holds)
         executors = self._executors(self, resources)
         pipeline = Pipeline(self.app, rng=self._rng, slots=self.slots)
         self.dispatcher = dispatcher = Dispatcher(

@@ -19,10 +19,13 @@ class Words(Service):
 
     name = "words"
 
-    def __init__(self, *, store: Store, worker: Callable[[], str], interval: float = 1.0) -> None:
+    def __init__(
+        self, *, store: Store, worker: Callable[[], str], holds: Callable[[Ref], bool], interval: float = 1.0
+    ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._store = store
         self._worker = worker
+        self._holds = holds
         self._lines: list[tuple[Ref, int, str, str]] = []
         self._sizes: dict[Ref, tuple[int, int]] = {}  # lines and bytes of each attempt so far
         self._progress: dict[Ref, str] = {}
@@ -57,6 +60,8 @@ class Words(Service):
 
     async def run_once(self) -> None:
         await self.flush()
+        # A thread that a task left behind may say something after the task has ended.
+        self._sizes = {ref: sizes for ref, sizes in self._sizes.items() if self._holds(ref)}
 
     async def flush(self) -> None:
         if self._lines:

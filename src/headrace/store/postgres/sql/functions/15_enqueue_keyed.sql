@@ -72,7 +72,10 @@ BEGIN
                         SELECT 'ended:' || k.task, k.key, k.task, k.ttl, to_timestamp(0) FROM headrace.keys k
                         WHERE k.scope = wanted.scope AND k.key = wanted.key AND k.scope = 'unique'
                         ON CONFLICT (scope, key) DO NOTHING;
-                        UPDATE headrace.keys k SET task = mine, ttl = wanted.ttl, expires_at = NULL
+                        UPDATE headrace.keys k
+                        SET task = mine, ttl = wanted.ttl,
+                            expires_at = CASE WHEN wanted.scope = 'idem'
+                                              THEN instant + make_interval(secs => wanted.ttl) END
                         WHERE k.scope = wanted.scope AND k.key = wanted.key;
                     END IF;
                 ELSIF wanted.on_conflict = 'reject' AND NOT holder.task = ANY (ids) THEN

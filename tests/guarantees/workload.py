@@ -63,16 +63,18 @@ def stay_child(n: int, seconds: float) -> int:
 
 async def hold(gate: str) -> int:
     """Its first execution stays until the gate opens; the answer is the claim that gave it."""
+    first = _first(gate)  # before it is seen to have begun: then it may be killed
     _record("begin")
-    if _first(gate):
+    if first:
         while not _open(gate):  # noqa: ASYNC110 the gate is a file
             await asyncio.sleep(_PAUSE)
     return current.claim_no
 
 
 def hold_child(gate: str) -> int:
+    first = _first(gate)  # before it is seen to have begun: then it may be killed
     _record("begin")
-    if _first(gate):
+    if first:
         while not _open(gate):
             time.sleep(_PAUSE)
     return current.claim_no

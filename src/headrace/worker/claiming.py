@@ -13,7 +13,8 @@ from headrace.store.base import Store
 from headrace.worker.buffer import Buffer
 
 _AHEAD = 0.1  # seconds of work that the buffer holds beyond the free slots
-_DEEPEST = 500
+_CLAIM = 500
+_DEEPEST = 2 * _CLAIM  # one runs while the other is on its way
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 
@@ -235,7 +236,7 @@ class Claimer:
             ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD))
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
-        return target - buffered if buffered <= target // 2 and buffered < target else 0
+        return min(_CLAIM, target - buffered) if buffered <= target // 2 and buffered < target else 0
 
     def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
         """Queues that had work share the room; the others are asked for a little, in case they have some now."""

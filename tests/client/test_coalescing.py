@@ -83,6 +83,7 @@ async def test_an_outage_is_told_to_everyone_and_not_repeated():
     coalescer = Coalescer(writer)
     answers = await asyncio.gather(*(coalescer.enqueue(tasks(n)) for n in range(5)), return_exceptions=True)
     assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+    assert len({id(answer) for answer in answers}) == 5, "to each its own: callers write notes on it"
     assert sum(len(batch) for batch in writer.batches) == 5
     writer.down = False
     assert (await coalescer.enqueue(tasks(9)))[0].id == 9

@@ -102,7 +102,7 @@ def test_what_is_found_below_lowers_the_mark() -> None:
     assert claim(water, clock, 1, claimed(5))[1] == (1, 0, 0, (4, 4))
     # A claim that was not filled took all there was: the old mark stands.
     clock.now += 1
-    claim(water, clock, 1, claimed(60))
+    claim(water, clock, 1, claimed(60), took=0.01)
     clock.now += 1
     assert claim(water, clock, 2, claimed(7), took=0.01) == WHOLE
     assert claim(water, clock, 2)[1] == (1, 0, 0, (60, 60))
@@ -112,8 +112,30 @@ def test_what_this_process_gives_back_is_looked_for_at_once() -> None:
     clock = Clock()
     water = LowWater(clock)
     claim(water, clock, 1, claimed(50))
-    water.lower("w")
+    water.lower()
     assert claim(water, clock, 1) == WHOLE
+
+
+def test_one_slow_answer_does_not_keep_it_from_the_front() -> None:
+    """An outage, or a process that was stopped for minutes: only what is slow again and again is the front's fault."""
+    clock = Clock()
+    water = LowWater(clock)
+    for n in range(1, 11):
+        claim(water, clock, 1, claimed(n), took=0.01)
+    clock.now += 1
+    assert claim(water, clock, 1, claimed(11), took=300.0) == WHOLE
+    claim(water, clock, 1, claimed(12), took=0.01)
+    clock.now += 1
+    assert claim(water, clock, 1, claimed(13), took=0.01) == WHOLE
+
+
+def test_where_tasks_wait_for_limits_there_is_no_mark() -> None:
+    """They are parked, and come back to their old places as soon as there is room."""
+    clock = Clock()
+    water = LowWater(clock)
+    claim(water, clock, 1, claimed(1))
+    claim(water, clock, 1, claimed(2)._replace(gated=True))
+    assert [claim(water, clock, 1, claimed(n)) for n in (3, 4)] == [WHOLE, WHOLE]
 
 
 async def _fill(connection: Any, n: int, *, age: str = "1 hour") -> None:

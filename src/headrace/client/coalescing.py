@@ -89,11 +89,15 @@ class Coalescer:
         self._line.append(waiting)
         # Whoever clears the flag looks at the line afterwards, so a caller that finds it set is not overlooked.
         if not self._told:
-            self._told = True
-            if waiting.loop is self._loop:
-                self._loop.call_soon(self._look)
-            else:
-                self._loop.call_soon_threadsafe(self._look)
+            try:
+                self._told = True
+                if waiting.loop is self._loop:
+                    self._loop.call_soon(self._look)
+                else:
+                    self._loop.call_soon_threadsafe(self._look)
+            except BaseException:  # Ctrl-C in between: at worst there is one look too many
+                self._told = False
+                raise
         return waiting
 
     async def drained(self) -> None:
@@ -134,11 +138,13 @@ class Coalescer:
             self._deliver([(waiting, error) for waiting in batch])
             raise
         except Exception as error:
-            if len(batch) == 1 or isinstance(error, StoreUnavailable):
-                self._deliver([(waiting, error) for waiting in batch])
-                return
-            for waiting in batch:
-                await self._commit([waiting])
+            if len(batch) == 1:
+                self._deliver([(batch[0], error)])
+            elif isinstance(error, StoreUnavailable):
+                # To each its own: `enqueue_many` writes on it what that caller has enqueued.
+                self._deliver([(waiting, _own(error)) for waiting in batch])
+            else:
+                await self._commit_apart(batch)
             return
         if len(batch) == 1:
             self._deliver([(batch[0], answers)])
@@ -150,6 +156,14 @@ class Coalescer:
             found.append((waiting, answers[start:end]))
             start = end
         self._deliver(found)
+
+    async def _commit_apart(self, batch: list[Waiting]) -> None:
+        for place, waiting in enumerate(batch):
+            try:
+                await self._commit([waiting])
+            except asyncio.CancelledError as error:
+                self._deliver([(later, error) for later in batch[place + 1 :]])
+                raise
 
     def _deliver(self, found: Sequence[tuple[Waiting, _Answers | BaseException]]) -> None:
         elsewhere: defaultdict[asyncio.AbstractEventLoop, list[Any]] = defaultdict(list)
@@ -167,6 +181,12 @@ class Coalescer:
 def _answer_all(items: list[tuple[Waiting, _Answers | BaseException]]) -> None:
     for waiting, found in items:
         waiting.answer(found)
+
+
+def _own(error: StoreUnavailable) -> StoreUnavailable:
+    own = type(error)(*error.args)
+    own.__cause__ = error.__cause__
+    return own
 
 
 def _together(batch: list[Waiting]) -> Batch:

@@ -49,20 +49,19 @@ class Finishing:
         columns = report_columns(settlements)
         asked = [want for want in wants if want.n > 0]
         look = NOTHING
-        tries = 0
+        tries: list[Connection] = []
 
         async def write(connection: Connection) -> Rows:
-            nonlocal tries
-            tries += 1
-            if tries > 1 and asked:
+            tries.append(connection)
+            if len(tries) > 1 and asked:
                 self._claims.doubt(worker)
-            claim = want_columns(asked, look) if tries == 1 else want_columns((), NOTHING)
+            claim = want_columns(asked, look) if len(tries) == 1 else want_columns((), NOTHING)
             return await connection.fetch(self._queries["finish"], worker, *columns, *claim)
 
         # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`. The claim is
         # not: what the first try may have claimed is given back before the next one.
         if any(s.state is TaskState.PENDING and not s.charged for s in settlements):
-            self._low_water.lower(worker)
+            self._low_water.lower()
         async with self._claims.asking(worker) if asked else nullcontext():
             if asked:
                 look = self._low_water.begin(worker, asked)
@@ -73,12 +72,12 @@ class Finishing:
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
         claimed = tuple(claimed_tasks(rows[len(refused) + len(ended) :]))
-        self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
         refs = frozenset(Ref(s.task, s.claim_no) for s in settlements)
-        if asked:
+        if asked and len(tries) == 1:
             self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
         self._claims.forget(worker, refs)
+        self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
         return FinishReport(accepted=refs - refused, repeated=repeated, refused=refused - repeated, claimed=claimed)
 
     async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:

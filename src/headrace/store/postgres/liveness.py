@@ -12,18 +12,25 @@ from headrace.store.postgres.claiming import claimed_tasks
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.finishing import Finishing
+from headrace.store.postgres.low_water import LowWater
 
 _RELEASE_LIMIT = 500
 
 
 class Liveness:
     def __init__(
-        self, database: Database, queries: Mapping[str, str], finishing: Finishing, claims: HandedClaims
+        self,
+        database: Database,
+        queries: Mapping[str, str],
+        finishing: Finishing,
+        claims: HandedClaims,
+        low_water: LowWater,
     ) -> None:
         self._database = database
         self._queries = queries
         self._finishing = finishing
         self._claims = claims
+        self._low_water = low_water
 
     async def register(self, worker: WorkerRecord) -> None:
         await self._database.fetch(
@@ -59,6 +66,7 @@ class Liveness:
             if not report.accepted:
                 break
         self._claims.end(worker)
+        self._low_water.forget(worker)
         return returned
 
     async def workers(self, *, states: Sequence[str] = ()) -> list[WorkerRecord]:

@@ -4,8 +4,9 @@ While some transaction holds an old snapshot, what was claimed since stays in th
 claim that began at the front would walk over all of them, each time (46k tasks a second fell to 12.5k in 20 s). So each
 claimer remembers, per queue, pool, lane and priority, how far it came. This is a hint: what arrives below the mark (a
 task that was given back, a transaction that committed late) is found by the next claim from the front, of which there
-is one a second, unless they take more than a twentieth of the time. The server never begins later than a second before
-now, so that the usual disorder of commits is not missed at all.
+is one a second, unless they take more than a twentieth of the time, and in no case less than one in half a minute. The
+server never begins later than a second before now, so that the usual disorder of commits is not missed at all. Where
+tasks wait for limits and order keys there is no mark: they come back to their old places all the time.
 """
 
 import time
@@ -18,6 +19,7 @@ from headrace.core.task import ClaimedTask, Want
 
 _EVERY = 1.0
 _SHARE = 0.05
+_LONGEST = 30.0
 _MOST_PRIORITIES = 16
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -48,8 +50,10 @@ NOTHING = Look([], 0.0, False)
 @dataclass(slots=True)
 class _Worker:
     marks: dict[Place, dict[int, Mark]] = field(default_factory=dict[Place, dict[int, Mark]])
+    gated: set[Place] = field(default_factory=set[Place])
     hungry: bool = True  # whether the last claim got less than it asked for
     last_front: float = float("-inf")
+    extra: float = 0.0  # how much longer the last claim from the front took than one above the marks
     pause: float = 0.0  # what the budget asks for between two claims from the front
     usual: float = 0.0  # how long a claim above the marks takes
 
@@ -77,7 +81,10 @@ class LowWater:
         state = self._workers[worker]
         took = self._clock() - look.begun
         if look.front:
-            state.pause = max(0.0, took - state.usual) / _SHARE
+            extra = max(0.0, took - state.usual) if state.usual else 0.0  # nothing to compare the first one with
+            # One slow answer may come from an outage or a stopped process; dead entries make the next one slow, too.
+            state.pause = min(_LONGEST, min(extra, state.extra) / _SHARE)
+            state.extra = extra
         else:
             state.usual = took if not state.usual else 0.8 * state.usual + 0.2 * took
         state.hungry = len(claimed) < sum(want.n for want in wants)
@@ -91,7 +98,12 @@ class LowWater:
             place = (task.queue, task.pool, task.lane)
             counts[place] = counts.get(place, 0) + 1
             found.setdefault(place, {})[task.priority] = (task.order_at, task.id)
+            if task.gated:
+                state.gated.add(place)
+                state.marks.pop(place, None)
         for place, marks in found.items():
+            if place in state.gated:
+                continue
             known = state.marks.setdefault(place, {})
             worst = min(marks) if counts[place] >= asked.get(place, 0) else None
             for priority, mark in marks.items():
@@ -101,10 +113,9 @@ class LowWater:
             if len(known) > _MOST_PRIORITIES:
                 state.marks[place] = {}
 
-    def lower(self, worker: str) -> None:
-        """Something was put back to where it had been."""
-        state = self._workers.get(worker)
-        if state is not None:
+    def lower(self) -> None:
+        """Something was put back to where it had been, by whomever: a rescuer writes in the name of the dead."""
+        for state in self._workers.values():
             state.marks.clear()
 
     def forget(self, worker: str) -> None:

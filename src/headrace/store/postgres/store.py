@@ -56,7 +56,7 @@ class PostgresStore:
         cancelling = Cancelling(database, queries)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)
-        liveness = Liveness(database, queries, finishing, claims)
+        liveness = Liveness(database, queries, finishing, claims, low_water)
         jobs = Jobs(database, queries, enqueueing)
         queues = Queues(database, queries, self._waker)
         checkpoints = Checkpoints(database, queries)

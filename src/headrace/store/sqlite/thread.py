@@ -1,5 +1,6 @@
 """One connection on its own thread: it serves its line, and shares a commit among those who write together."""
 
+import logging
 import sqlite3
 import threading
 import time
@@ -15,6 +16,8 @@ from headrace.store.sqlite.forks import forks_wait_for
 from headrace.store.sqlite.line import Job, Line
 from headrace.store.sqlite.locking import Turns
 from headrace.store.sqlite.transaction import Transaction, Work
+
+_logger = logging.getLogger("headrace.store")
 
 # A transaction that others wait for should be over in 20 ms; the commit itself needs some of that.
 _SHARED_SECONDS = 0.012
@@ -119,11 +122,9 @@ class Thread:
                 job.future.set_exception(translated(error, self._database.path))
             return
         transactions = [job.transaction for job in done if job.transaction is not None]
-        try:
-            self._tell_of_ends(transactions)
-        finally:
-            for job in done:
-                job.future.set_result(job.value)
+        self._tell_of_ends(transactions)
+        for job in done:
+            job.future.set_result(job.value)
         self._wake(transactions)
 
     def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
@@ -131,7 +132,10 @@ class Thread:
         if self._database.job_ended is not None:
             for transaction in transactions:
                 for end in transaction.job_ends:
-                    self._database.job_ended(end)
+                    try:
+                        self._database.job_ended(end)
+                    except Exception:  # it is committed: a listener that fails must not look like a failed write
+                        _logger.exception("job %s ended, and who counts could not be told", end.job)
 
     def _wake(self, transactions: Iterable[Transaction]) -> None:
         wakes: set[str] = set()
@@ -178,7 +182,8 @@ class Thread:
                 reached(f"store.{job.verb}.after_commit")
         except Exception as error:
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # those whom it carried must hear of the first error
+                    connection.execute("ROLLBACK")
             return done, error
         return done, None
 
@@ -189,10 +194,12 @@ class Thread:
             job.value = job.work(job.transaction)
             connection.execute("RELEASE job")
         except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK TO job")
-                connection.execute("RELEASE job")
-            job.future.set_exception(translated(error, self._database.path))
+            try:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK TO job")
+                    connection.execute("RELEASE job")
+            finally:  # also when that fails: whoever waits for it must not wait for ever
+                job.future.set_exception(translated(error, self._database.path))
             return False
         return True
 

@@ -3,7 +3,7 @@
 from headrace.core.errors import NotFound, WrongState
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
-from headrace.core.task import JobRecord, Key, NewJob, NewTask
+from headrace.core.task import JobRecord, Key, NewJob, NewTask, Want
 from headrace.store.base import JobEnd
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import (
@@ -376,6 +376,24 @@ async def a_key_that_is_held_does_not_keep_a_job_from_ending(ledger: Ledger) -> 
     await ledger.finish("a", *[completed(claim) for claim in claims])
     assert (await ledger.job(job)).state is JobState.COMPLETED
     assert await hooks_of(ledger) == [], "its key is held: that task stands for it"
+
+
+@cases.add()
+async def a_listener_that_fails_fails_nothing_else(ledger: Ledger) -> None:
+    """The end is committed when it is told: the verb says so, and what it claimed is handed out."""
+
+    def fails(_: JobEnd) -> None:
+        raise RuntimeError("nobody counts any more")
+
+    ledger.store.watch_job_ends(fails)
+    job = await create(ledger, task(priority=9), hooks=False)
+    claim = await ledger.claim_one()
+    await ledger.store.enqueue([task()])
+    report = await ledger.store.finish(
+        "a", [completed(claim)], wants=[Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)]
+    )
+    assert len(report.accepted) == len(report.claimed) == 1
+    assert (await ledger.job(job)).state == JobState.COMPLETED
 
 
 @cases.add()

@@ -18,8 +18,9 @@ from headrace.core import payload
 from headrace.core.outcome import Cancelled, Failed
 from headrace.core.retry import Retry
 from headrace.executors.base import Launch, Limits, Ran
-from headrace.executors.command import CommandExecutor
-from headrace.executors.output import KEPT_BYTES
+from headrace.executors.command import CommandExecutor, Running
+from headrace.executors.launching import Launched
+from headrace.executors.output import KEPT_BYTES, Output
 from headrace.executors.slots import GROUP
 from headrace.executors.watchdog import end_groups
 from headrace.testing.executor_conformance import Stand, claimed
@@ -124,6 +125,17 @@ async def test_the_hard_limit_ends_what_the_command_started(tmp_path: Path) -> N
     assert failure_of(ran).signature.kind == "timeout"
     grandchild = int((tmp_path / "pid").read_text())
     await eventually(lambda: _is_gone(grandchild))
+
+
+async def test_a_command_that_ended_in_time_has_not_timed_out() -> None:
+    """The loop was held up, or somebody keeps its output open: the limit passes between its end and the look at it."""
+    loop = asyncio.get_running_loop()
+    launched = Launched(loop.create_future(), loop.create_future())
+    running = Running(launch_of(["true"]), launched, Output(), loop)
+    launched.exited.set_result(0)
+    running.soft()
+    running.hard()
+    assert (running.soft_passed, running.timed_out) == (False, False)
 
 
 async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:

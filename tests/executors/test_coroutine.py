@@ -56,6 +56,31 @@ async def test_the_soft_limit_leaves_nothing_of_a_task_group_behind(tmp_path: Pa
         await stand.until(lambda: asyncio.all_tasks() <= before)
 
 
+class Proxy:
+    """Stands for an `async def` as tracing libraries do: its attributes are the function's, its call is its own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.calls: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+    def __call__(self) -> Any:
+        self.calls.append(current.task_id)
+        raise TypeError("a mistake of the wrapper")
+
+
+async def test_what_stands_for_a_function_is_called_once_and_inside(tmp_path: Path) -> None:
+    async def traced() -> None: ...
+
+    proxy = Proxy(traced)
+    async with coroutines(tmp_path) as stand:
+        failed = failure_of(await stand.executor.run(launch_of(proxy)))
+    assert proxy.calls == [500], "`current` is there, and nothing runs twice"
+    assert "a mistake of the wrapper" in failed.error.message
+
+
 async def test_a_swallowed_cancellation_is_closed_after_the_grace(tmp_path: Path) -> None:
     async with coroutines(tmp_path) as stand:
         launch, task = await stand.start("stubborn")

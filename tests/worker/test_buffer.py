@@ -76,6 +76,16 @@ def test_a_higher_priority_overtakes_within_its_lane() -> None:
     assert [buffer.take("coroutine"), buffer.take("coroutine")] == [high, low]
 
 
+def test_what_was_given_back_may_come_again_before_it_is_removed() -> None:
+    """The supervisor gives away what waits behind a blocked loop; the same task claimed anew has the same place."""
+    buffer = Buffer(retry_ratio=0.3)
+    first = held()
+    again = Held(first.claim._replace(claim_no=2), since=1.0)
+    for arrival in (again, first):
+        buffer.add(arrival)
+    assert [buffer.take("coroutine"), buffer.take("coroutine")] == [first, again]
+
+
 def test_queues_take_turns() -> None:
     buffer = Buffer(retry_ratio=0.3)
     for _ in range(3):

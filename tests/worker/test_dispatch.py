@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -43,6 +44,28 @@ async def test_a_suspect_cancelled_in_its_line_does_not_hold_up_the_others(bench
             gate.set()
             await eventually(lambda: is_in(bench, third, TaskState.COMPLETED))
         assert await bench.store.check() == []
+
+
+async def test_a_backlog_of_coroutines_that_never_wait_keeps_nothing_else_from_starting(bench: Bench) -> None:
+    """Each fills a turn of the loop by itself, and there are enough for all the time that the thread's task has."""
+
+    async def busy() -> None:
+        until = time.monotonic() + 0.02
+        while time.monotonic() < until:
+            pass
+
+    def quick() -> str:
+        return "ran"
+
+    bench.app.add(busy)
+    bench.app.add(quick)
+    async with opened(bench):
+        await bench.store.enqueue([bench.app.task("busy") for _ in range(300)])
+        other = await bench.enqueue("quick", pool="thread")
+        async with bench.running(lease=60.0, threads=1):
+            await eventually(lambda: is_in(bench, other, TaskState.COMPLETED))
+            counts = await bench.store.counts()
+            assert counts.get(TaskState.PENDING, 0) > 0, "the backlog was still there"
 
 
 async def test_suspects_that_wait_for_a_long_one_keep_no_places(bench: Bench) -> None:

@@ -88,12 +88,15 @@ class Running:
         self.launched.signal_group(number)
 
     def soft(self) -> None:
-        self.soft_passed = True
-        self.signal_group(signal.SIGTERM)
+        if not self.launched.exited.done():
+            self.soft_passed = True
+            self.signal_group(signal.SIGTERM)
 
     def hard(self) -> None:
-        self.timed_out = True
-        self.kill()
+        """Not one that ended in time and only has not been looked at, or whose output somebody else keeps open."""
+        if not self.launched.exited.done():
+            self.timed_out = True
+            self.kill()
 
     def kill(self) -> None:
         self.signal_group(signal.SIGKILL)

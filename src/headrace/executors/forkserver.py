@@ -49,8 +49,9 @@ def main() -> None:
     # SIG_IGN, which programs started by tasks would inherit.
     signal.signal(signal.SIGINT, _ignore)
     signal.signal(signal.SIGTERM, _ignore)
-    control = socket.socket(fileno=descriptor)
-    control.set_inheritable(False)
+    # As the lowest free number, which `select` can take however many the worker had open.
+    control = socket.socket(fileno=os.dup(descriptor))
+    os.close(descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     from headrace.executors import child
 
@@ -58,7 +59,7 @@ def main() -> None:
         child.load_source(target)
     except BaseException:
         control.sendall(wire.encode(("failed", traceback.format_exc())))
-        return
+        os._exit(1)  # a thread that the module started would keep it alive
     if "headrace.client.arguments" in sys.modules:  # whose first use imports it: once here, not in every child
         importlib.import_module("pydantic.type_adapter")
     control.sendall(wire.encode(("ready", None)))

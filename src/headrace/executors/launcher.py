@@ -129,5 +129,9 @@ def _end_group(pid: int) -> None:
 
 
 if __name__ == "__main__":
-    Launcher(socket.socket(fileno=int(sys.argv[1]))).serve()
+    # As the lowest free number, which `select` can take however many the worker had open.
+    given = int(sys.argv[1])
+    control = socket.socket(fileno=os.dup(given))
+    os.close(given)
+    Launcher(control).serve()
     os._exit(0)  # at once, without an orderly end that nobody waits for

@@ -45,6 +45,7 @@ class Launching:
         self._control: socket.socket | None = None
         self._wire: LoopWire | None = None
         self._turn = asyncio.Lock()
+        self._writing: asyncio.Future[None] | None = None
 
     async def launch(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None, descriptors: Sequence[int]
@@ -79,11 +80,12 @@ class Launching:
                         break
                     except BlockingIOError:
                         await asyncio.sleep(0.01)
-                await asyncio.get_running_loop().sock_sendall(control, body)
-        except OSError as error:
+                self._writing = asyncio.ensure_future(asyncio.get_running_loop().sock_sendall(control, body))
+                await self._writing
+        except (OSError, asyncio.CancelledError) as error:
             launched = self._launched.pop(request[0], None)
             if launched is not None and not launched.started.done():
-                launched.started.set_exception(error)
+                launched.started.set_exception(error if isinstance(error, OSError) else _died())
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -125,13 +127,15 @@ class Launching:
 
     def _ended(self) -> None:
         """The launcher was killed. The kernel ended its commands, and here ends what those had started."""
+        if self._writing is not None:
+            self._writing.cancel()  # its wire is closed: nobody else would tell who waits to write
         self._control = self._wire = None
         process, self._process = self._process, None
         left, self._launched = list(self._launched.values()), {}
         for launched in left:
             launched.signal_group(signal.SIGKILL)
             if not launched.started.done():
-                launched.started.set_exception(ConnectionError("the process that starts commands has died"))
+                launched.started.set_exception(_died())
             launched.exited.set_result(-signal.SIGKILL)
         if process is not None:
             process.kill()
@@ -145,6 +149,10 @@ class Launching:
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(process.wait)
+
+
+def _died() -> ConnectionError:
+    return ConnectionError("the process that starts commands has died")
 
 
 def _absolute(cwd: str | None) -> str | None:

@@ -224,6 +224,9 @@ class Nursery:
         self._by_pid.clear()
         self._forking.clear()
         if self._process is not None:
-            # The end of the socket makes it end its children and itself.
+            # The end of the socket makes it end its children and itself; while it imports, or could not, it does not
+            # listen.
+            if not self._ready.done() or self._ready.cancelled() or self._ready.result() is not None:
+                self._process.kill()
             await asyncio.to_thread(self._process.wait)
             self._process = None

@@ -9,7 +9,7 @@ from headrace.core.task import Pool, Want
 from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
-type _Entry = tuple[int, object, int, Held]
+type _Entry = tuple[int, object, int, int, Held]
 
 
 class LaneBuffer:
@@ -29,20 +29,21 @@ class LaneBuffer:
 
     def push(self, held: Held) -> None:
         claim, entries = held.claim, self._entries
-        entry = (-claim.priority, claim.order_at, claim.id, held)
+        # With the number of the claim: what was given back from here may come again before it is removed.
+        entry = (-claim.priority, claim.order_at, claim.id, claim.claim_no, held)
         if not entries or entries[-1] < entry:
             entries.append(entry)
         else:
             bisect.insort(entries, entry)
 
     def pop(self) -> Held:
-        return self._entries.popleft()[3]
+        return self._entries.popleft()[4]
 
     def remove(self, gone: Set[Held]) -> None:
-        self._entries = deque(entry for entry in self._entries if entry[3] not in gone)
+        self._entries = deque(entry for entry in self._entries if entry[4] not in gone)
 
     def entries(self) -> list[Held]:
-        return [entry[3] for entry in self._entries]
+        return [entry[4] for entry in self._entries]
 
 
 class QueueBuffer:

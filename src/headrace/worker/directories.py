@@ -58,5 +58,5 @@ def _lock(descriptor: int, path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), path.stat())
-    except OSError:
+    except (BlockingIOError, FileNotFoundError):
         return False

@@ -55,6 +55,9 @@ class Dispatcher:
         self._finished = finished
         self._running: dict[Pool, int] = dict.fromkeys(executors, 0)
         self._begin = {pool: executor.begin for pool, executor in executors.items() if isinstance(executor, Immediate)}
+        # Those that run code on the spot come last: a backlog of short coroutines fills every turn, and nothing else
+        # would ever start.
+        self._order = sorted(executors, key=lambda pool: pool in self._begin)
         self._capacity: dict[Pool, int] = {
             "coroutine": options.concurrency,
             "child": options.children * 64,  # a child takes short tasks in batches; its executor says how many
@@ -161,8 +164,9 @@ class Dispatcher:
         """Start what can start. Yields to the loop after a while, and goes on in its next turn."""
         now = time.monotonic()
         until = now + _LONGEST_TURN
-        for pool, executor in self._executors.items():
-            capacity, begin, started = self._capacity[pool], self._begin.get(pool), 0
+        for pool in self._order:
+            executor, started = self._executors[pool], 0
+            capacity, begin = self._capacity[pool], self._begin.get(pool)
             while now < until and self._running[pool] < capacity and executor.free() > 0:
                 held = self.buffer.take(pool)
                 if held is None:
@@ -409,6 +413,9 @@ class Dispatcher:
             await asyncio.wait(tasks, timeout=5.0)
 
     async def close(self) -> None:
+        """Nobody reports any more: what is buffered must not start when something that runs is ended."""
+        self._accepting = False
+        self.buffer.take_older(float("inf"))
         for task in list(self._admissions):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):

@@ -81,7 +81,7 @@ class Pipeline:
                     entry = self._source.resolve(claim.name, options.values)
         except UnknownTask:
             return unknown(claim)
-        except (Exception, SystemExit) as error:  # an import is user code, and may even try to leave
+        except BaseException as error:  # an import is user code, and may even try to leave
             return failure(error)
         if claim.expired:
             return Expired()
@@ -129,7 +129,7 @@ class Pipeline:
             if options.values.get("entrypoint"):  # not imported for this: it may be what killed the other process
                 return options.retry or self._path_policy(claim)
             return options.retry or policy_of(claim, self._source.resolve(claim.name, options.values))
-        except (Exception, SystemExit):
+        except BaseException:
             return _options_or_none(claim).retry or policy_of(claim)
 
     def settle(

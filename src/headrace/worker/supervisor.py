@@ -233,7 +233,7 @@ class Supervisor:
         slots = table.occupied(worker=process.index)
         for slot in slots:
             if slot.kind in (CHILD, GROUP) and slot.pid != process.pid:
-                _kill(slot.pid, group=slot.kind == GROUP)
+                _kill(slot.pid, group=True)  # a child leads a group, too: of what its tasks had started
         # At once, and all of them: while the ledger cannot be written the numbers of dead processes may be given anew,
         # and nobody must be signalled or killed by what stands here.
         for index in range(process.index * self.options.slots, (process.index + 1) * self.options.slots):

@@ -6,16 +6,6 @@ LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
 BEGIN
-    IF repeated THEN
-        -- The earlier try may be committing at this very moment. To write the same ids means to wait for it; what comes
-        -- of that is undone, because by the time it is known its tasks may have run and left the table again.
-        BEGIN
-            PERFORM headrace.insert_tasks_v1(given, ids, instant, false);
-            RAISE EXCEPTION 'undone';
-        EXCEPTION WHEN OTHERS THEN
-            NULL;
-        END;
-    END IF;
     RETURN QUERY
     INSERT INTO headrace.tasks AS made (
         id, name, kind, queue, pool, priority, state, max_attempts, job, critical, dead_letter, arguments, codec,

@@ -89,6 +89,23 @@ async def test_an_outage_is_told_to_everyone_and_not_repeated():
     assert (await coalescer.enqueue(tasks(9)))[0].id == 9
 
 
+async def test_ctrl_c_in_an_enqueue_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
+    """It strikes between the flag and the wake-up: nothing of that call is written, and later ones are not held up."""
+    writer = Writer()
+    coalescer = Coalescer(writer)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(coalescer._loop, "call_soon", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            coalescer.begin(tasks(1))
+    async with asyncio.timeout(10):
+        assert (await coalescer.enqueue(tasks(2)))[0].id == 2
+    assert writer.batches == [["2"]]
+
+
 async def test_a_caller_that_gave_up_before_the_write_writes_nothing():
     writer = Writer()
     coalescer = Coalescer(writer)

@@ -68,6 +68,32 @@ async def test_a_backlog_of_coroutines_that_never_wait_keeps_nothing_else_from_s
             assert counts.get(TaskState.PENDING, 0) > 0, "the backlog was still there"
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, asyncio.CancelledError, SystemExit, GeneratorExit])
+async def test_an_import_that_raises_anything_fails_its_task_alone(
+    bench: Bench, raised: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Charged and for good: uncharged it would end one worker process after the other, for ever."""
+
+    async def quick() -> None:
+        pass
+
+    bench.app.add(quick)
+    resolve = type(bench.app).resolve
+
+    def raising(app: Any, name: str, options: Mapping[str, Any]) -> Definition:
+        if name == "bad":
+            raise raised
+        return resolve(app, name, options)
+
+    monkeypatch.setattr(type(bench.app), "resolve", raising)
+    async with opened(bench):
+        bad = await bench.enqueue("bad")
+        async with bench.running(lease=60.0):
+            await eventually(lambda: is_in(bench, bad, TaskState.FAILED))
+            good = await bench.enqueue("quick")
+            await eventually(lambda: is_in(bench, good, TaskState.COMPLETED))
+
+
 async def test_suspects_that_wait_for_a_long_one_keep_no_places(bench: Bench) -> None:
     """All places are taken by suspects in their line, of which the first runs long: the others make room."""
     gate = asyncio.Event()

@@ -97,6 +97,7 @@ class Coalescer:
                     self._loop.call_soon_threadsafe(self._look)
             except BaseException:  # Ctrl-C in between: at worst there is one look too many
                 self._told = False
+                waiting.future.cancel()
                 raise
         return waiting
 

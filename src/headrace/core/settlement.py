@@ -75,6 +75,7 @@ def settle(
     execution: Execution = _NOTHING,
 ) -> Settlement:
     """Decide what becomes of a claimed task. The store still checks the fence, the age and the cancellation."""
+    # The commonest by far, before the functions below are made: those would cost more than the decision.
     if isinstance(outcome, Completed):
         return Settlement(
             task=claim.id,

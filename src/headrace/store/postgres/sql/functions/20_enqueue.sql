@@ -35,7 +35,8 @@ BEGIN
     END IF;
     IF repeated THEN
         -- The earlier try may be committing at this very moment. To write the same ids means to wait for it; what comes
-        -- of that is undone, because by the time it is known its tasks may have run and left the table again.
+        -- of that is undone, because by the time it is known its tasks may have run and left the table again. An error
+        -- in here comes again below, where it counts.
         BEGIN
             PERFORM headrace.insert_tasks_v1(given, ids, instant, false);
             RAISE EXCEPTION 'undone';

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from headrace.core.lanes import Lane
 from headrace.core.task import NewTask, Want
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite import SQLiteStore
-from headrace.store.sqlite.wakeups import Listener, socket_folder
+from headrace.store.sqlite.sockets import bound, remove_forgotten, socket_folder, unbound
+from headrace.store.sqlite.wakeups import Listener
 from tests.support.waiting import eventually
 
 CEILING = 10.0
@@ -77,19 +79,65 @@ async def test_a_database_in_memory_wakes_its_own_listeners() -> None:
         assert await heard(hints) == "default"
 
 
-async def test_the_socket_of_a_dead_listener_is_removed(tmp_path: Path) -> None:
+def leave_a_dead_socket(folder: Path) -> None:
+    """What a listener leaves that was killed."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    dead = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    dead.bind(str(folder / "0-0.sock"))
+    dead.close()
+
+
+async def test_the_socket_of_a_dead_listener_is_removed_by_who_writes(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
+    folder = socket_folder(str(path))
     async with opened(path) as store:
-        folder = socket_folder(str(path))
-        folder.mkdir(mode=0o700, exist_ok=True)
-        dead = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        dead.bind(str(folder / "0-0.sock"))
-        dead.close()
+        leave_a_dead_socket(folder)
         await store.wake(["default"])
-        assert list(folder.iterdir()) == []
+        assert not folder.exists()
         async with store.listen("w", ["default"]):
+            leave_a_dead_socket(folder)
+            await store.wake(["default"])
+            assert len(list(folder.iterdir())) == 1, "the living one"
+
+
+async def test_the_last_listener_takes_the_folder_along(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    folder = socket_folder(str(path))
+    async with opened(path) as here, opened(path) as there:
+        async with here.listen("w1", ["default"]):
+            async with there.listen("w2", ["default"]):
+                assert len(list(folder.iterdir())) == 2
             assert len(list(folder.iterdir())) == 1
-        assert list(folder.iterdir()) == []
+        assert not folder.exists()
+
+
+async def test_what_a_killed_listener_left_goes_when_another_begins_at_any_file(tmp_path: Path) -> None:
+    """Its database may be gone, so that nobody ever writes there again."""
+    forgotten, empty = socket_folder(str(tmp_path / "gone.db")), socket_folder(str(tmp_path / "older.db"))
+    leave_a_dead_socket(forgotten)
+    empty.mkdir(mode=0o700)
+    async with opened(tmp_path / "x.db") as store, store.listen("w", ["default"]):
+        assert not forgotten.exists()
+        assert not empty.exists()
+        remove_forgotten()
+        assert len(list(socket_folder(str(tmp_path / "x.db")).iterdir())) == 1, "the living are let be"
+
+
+def test_who_comes_while_the_last_one_leaves_makes_the_folder_again(tmp_path: Path) -> None:
+    """Listeners that come and go: the folder disappears at any moment between its making and the socket in it."""
+    folder = socket_folder(str(tmp_path / "x.db"))
+
+    def come_and_go(_: int) -> int:
+        got = 0
+        for _ in range(500):
+            if (receiver := bound(folder)) is not None:
+                got += 1
+                unbound(receiver)
+        return got
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(come_and_go, range(4))) == [500] * 4
+    assert not folder.exists()
 
 
 async def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:

@@ -5,12 +5,8 @@ of the file shows that something was written.
 """
 
 import asyncio
-import errno
-import hashlib
-import itertools
 import os
 import socket
-import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.sockets import addresses, bound, is_refusal, remove, remove_forgotten, socket_folder, unbound
 
 CANCEL = "cancel"
 
@@ -26,23 +23,6 @@ _POLL = 0.010
 _IDLE_POLL = 0.050
 _IDLE_AFTER = 10.0
 _LONGEST_MESSAGE = 4096
-_NUMBERS = itertools.count()
-
-
-def socket_folder(path: str) -> Path:
-    """Where the listeners of a database file have their sockets; short, as a socket's path must be."""
-    token = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"headrace-{os.getuid()}-{token}"
-
-
-def _own_folder(folder: Path) -> bool:
-    """Make the folder, and trust it only if nobody else can write there."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return False
-    return status.st_uid == os.getuid() and status.st_mode & 0o170777 == 0o040700
 
 
 class Sender:
@@ -54,17 +34,14 @@ class Sender:
         self._pid = -1
 
     def send(self, names: Iterable[str]) -> None:
-        try:
-            addresses = [entry.path for entry in os.scandir(self._folder) if entry.name.endswith(".sock")]
-        except OSError:
-            return
-        if not addresses:
+        listening = addresses(self._folder)
+        if not listening:
             return
         if self._socket is None or self._pid != os.getpid():
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
             self._pid = os.getpid()
         for name in names:
-            for address in addresses:
+            for address in listening:
                 self._send_one(self._socket, name.encode(errors="replace"), address)
 
     def _send_one(self, sender: socket.socket, message: bytes, address: str) -> None:
@@ -72,9 +49,8 @@ class Sender:
             sender.sendto(message, address)
         except OSError as error:
             # Nobody reads there any more. A full buffer is as good as delivered: its reader has enough to wake up for.
-            if error.errno == errno.ECONNREFUSED:
-                with suppress(OSError):
-                    os.unlink(address)
+            if is_refusal(error):
+                remove(address)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -96,28 +72,15 @@ class Listener:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        if self._folder is None or not _own_folder(self._folder):
-            return
-        address = self._folder / f"{os.getpid()}-{next(_NUMBERS)}.sock"
-        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-        try:
-            # A process of the same number may have died here.
-            address.unlink(missing_ok=True)
-            receiver.bind(str(address))
-        except OSError:
-            receiver.close()
-            return
-        self._socket = receiver
-        self._loop.add_reader(receiver.fileno(), self._receive)
+        if self._folder is not None and (receiver := bound(self._folder)) is not None:
+            self._socket = receiver
+            self._loop.add_reader(receiver.fileno(), self._receive)
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._loop.remove_reader(self._socket.fileno())
-            address = self._socket.getsockname()
-            self._socket.close()
-            self._socket = None
-            with suppress(OSError):
-                os.unlink(address)
+        receiver, self._socket = self._socket, None
+        if receiver is not None:
+            self._loop.remove_reader(receiver.fileno())
+            unbound(receiver)
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -205,6 +168,8 @@ class Waking(Part):
     @asynccontextmanager
     async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
         folder = None if self.database.in_memory else socket_folder(self.database.path)
+        if folder is not None:
+            await asyncio.to_thread(remove_forgotten)
         listener = Listener(folder, worker, queues)
         listener.open()
         self._listeners.add(listener)

@@ -7,6 +7,9 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 PYTHON_RUN := .venv/bin/python
 # More arguments for pytest: make test ARGS="-k retry"
 ARGS ?=
+# How many processes share the tests, each with its own PostgreSQL; 0 runs them in one.
+WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
+PYTEST := $(PYTHON_RUN) -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 # make test-all ONLY_SIZED=1 leaves out what make test has already run at its only size.
 ONLY_SIZED ?=
 
@@ -19,11 +22,11 @@ demo: ## Install the core and watch tasks survive a killed worker
 
 test: ## Run the tests (starts a private PostgreSQL), some 17 minutes on two cores
 	@sh tools/install test
-	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTHON_RUN) -m pytest $(ARGS)
+	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTEST) $(ARGS)
 
 test-all: ## Run every test, with the crash tests at full size
 	@sh tools/install test
-	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTHON_RUN) -m pytest $(ARGS)
+	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTEST) $(ARGS)
 
 check: ## Lint, formatting, types and layers
 	@sh tools/install check

@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -257,9 +258,15 @@ def _reachable(directory: Path) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A free port, if possible one that no outgoing connection is given: the tests beside this server open thousands
+    of those, and while the server is stopped or not yet started one of them could take its port."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ours = range(10_000, first_given)
+    for port in (*random.sample(ours, min(100, len(ours))), 0):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return probe.getsockname()[1]
+    raise PostgresMissing("no free port on 127.0.0.1")
 
 
 def _watch(data: Path, directory: Path) -> subprocess.Popen[bytes]:

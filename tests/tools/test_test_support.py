@@ -15,6 +15,7 @@ from tests.support.waiting import eventually, wait_until
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = tuple(f"tests.support.{name}" for name in ("coroutines", "sizes", "parts", "requirements"))
 MARKERS = "[pytest]\nmarkers =\n  requirement\n  slow\n  chaos\n"
+IN_BOTH_WAYS = pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "parallel"])
 
 
 def _run(directory: Path, body: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -44,9 +45,12 @@ def test_a_coroutine_test_really_runs(tmp_path: Path) -> None:
     assert "reached" in done.stdout
 
 
-def test_a_missing_part_skips_and_is_listed_with_the_command_that_brings_it(tmp_path: Path) -> None:
+@IN_BOTH_WAYS
+def test_a_missing_part_skips_and_is_listed_with_the_command_that_brings_it(
+    tmp_path: Path, parallel: tuple[str, ...]
+) -> None:
     body = "def test_a():\n    missing('postgres', 'none')\ndef test_b():\n    missing('postgres', 'none')\n"
-    done = _run(tmp_path, body)
+    done = _run(tmp_path, body, *parallel)
     assert done.returncode == 0
     assert "postgres: 2 tests skipped; to run them: apt-get install postgresql" in done.stdout
 
@@ -114,8 +118,9 @@ def test_unmarked():
 """
 
 
-def test_what_is_recorded_of_a_whole_run(tmp_path: Path) -> None:
-    _run(tmp_path, RECORDED)
+@IN_BOTH_WAYS
+def test_what_is_recorded_of_a_whole_run(tmp_path: Path, parallel: tuple[str, ...]) -> None:
+    _run(tmp_path, RECORDED, *parallel)
     assert _recorded(tmp_path) == {
         "test_both[sqlite]": "passed",
         "test_both[postgres]": "passed",
@@ -126,8 +131,11 @@ def test_what_is_recorded_of_a_whole_run(tmp_path: Path) -> None:
     }
 
 
-def test_a_part_of_the_suite_changes_only_what_it_ran_and_proves_no_variant_it_left_out(tmp_path: Path) -> None:
-    _run(tmp_path, RECORDED, "-k", "sqlite")
+@IN_BOTH_WAYS
+def test_a_part_of_the_suite_changes_only_what_it_ran_and_proves_no_variant_it_left_out(
+    tmp_path: Path, parallel: tuple[str, ...]
+) -> None:
+    _run(tmp_path, RECORDED, "-k", "sqlite", *parallel)
     assert _recorded(tmp_path)["test_both[sqlite]"] == "passed"
     assert _recorded(tmp_path)["test_both[postgres]"] == "deselected"
     _run(tmp_path, RECORDED)
@@ -136,6 +144,16 @@ def test_a_part_of_the_suite_changes_only_what_it_ran_and_proves_no_variant_it_l
     assert _recorded(tmp_path)["test_both[postgres]"] == "passed"
     _run(tmp_path, "def test_other():\n    pass\n")
     assert _recorded(tmp_path) == {}
+
+
+def test_a_test_that_ends_its_worker_is_not_proved_by_its_other_variant(tmp_path: Path) -> None:
+    dying = RECORDED.replace(
+        "def test_both(store):\n    pass", "def test_both(store):\n    if store == 'postgres': os._exit(1)"
+    )
+    done = _run(tmp_path, f"import os\n{dying}", "-n", "2")
+    assert "crashed while running 'test_body.py::test_both[postgres]'" in done.stdout
+    assert _recorded(tmp_path)["test_both[sqlite]"] == "passed"
+    assert _recorded(tmp_path)["test_both[postgres]"] == "failed"
 
 
 async def test_waiting_returns_the_value_and_gives_up_at_its_ceiling() -> None:

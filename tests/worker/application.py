@@ -167,6 +167,24 @@ async def _leave() -> None:
     sys.exit(3)
 
 
+async def poison_beside(how: str) -> None:
+    """Dies in an asyncio task that it started, while it waits for that itself."""
+    match how:
+        case "create_task":
+            await asyncio.create_task(_poison())
+        case "gather":
+            await asyncio.gather(_poison(), asyncio.sleep(300))
+        case _:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.sleep(300))
+                group.create_task(_poison(), name="poison")
+
+
+async def _poison() -> None:
+    await asyncio.sleep(0.05)
+    os._exit(9)
+
+
 def poison_child() -> None:
     say("poison_child")
     os.kill(os.getpid(), 9)
@@ -207,7 +225,7 @@ if (
 
 app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
 for function in (
-    greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, leave, snooze, cancel_itself,
-    retry_after, start_program,
+    greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, poison_beside, leave, snooze,
+    cancel_itself, retry_after, start_program,
 ):  # fmt: skip
     app.add(function)

@@ -211,20 +211,20 @@ async def test_a_task_that_kills_its_process_stops_alone(bench: Bench, tmp_path:
         assert await bench.store.check() == []
 
 
-@pytest.mark.parametrize("how", ["leave", "arguments"])
+@pytest.mark.parametrize("how", ["leave", "arguments", "create_task", "gather", "group"])
 async def test_a_process_that_user_code_ended_beside_its_coroutine_is_charged_to_it_alone(
     bench: Bench, tmp_path: Path, how: str
 ) -> None:
-    """By SystemExit out of a task that it started, or while its arguments were loaded: the neighbours go back."""
+    """By SystemExit out of an asyncio task that it started, while its arguments were loaded, or hard in such a task:
+    the neighbours go back.
+    """
+    calls = {"leave": ("leave", {}), "arguments": ("greet", {"user": "poison"})}
+    name, arguments = calls.get(how, ("poison_beside", {"how": how}))
     async with opened(bench):
         neighbours = [await bench.enqueue("first_time_only", {"seconds": 300}) for _ in range(3)]
         with tree(bench.store.url, tmp_path, options(lease=60.0, children=0)) as running:
             await eventually(lambda: len(running.said("first_time_only")) == 3)
-            guilty = await (
-                bench.enqueue("leave", max_attempts=1)
-                if how == "leave"
-                else bench.enqueue("greet", {"user": "poison"}, max_attempts=1)
-            )
+            guilty = await bench.enqueue(name, arguments, max_attempts=1)
             await eventually(lambda: is_in(bench, guilty, TaskState.FAILED))
             for task in neighbours:
                 await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from mmap import mmap
 from typing import Any, Literal, Protocol, cast
 
 from headrace.core.errors import NoCurrentTask
@@ -61,14 +62,15 @@ class Control:
     """What executors and signal handlers know of a running attempt; nothing here is for the user.
 
     `soft_at` is an instant of CLOCK_MONOTONIC. `open` is true while user code runs: only then may an exception be
-    raised into it.
+    raised into it. `mark` is where a coroutine's steps are marked (see SlotTable.mark), for those of its sub-tasks.
     """
 
-    __slots__ = ("interrupted", "on_interrupted", "open", "soft_at", "stop_raised", "stop_reason")
+    __slots__ = ("interrupted", "mark", "on_interrupted", "open", "soft_at", "stop_raised", "stop_reason")
 
     def __init__(self) -> None:
         self.soft_at = math.inf
         self.open = False
+        self.mark: tuple[mmap | bytearray, int] | None = None
         self.interrupted = False
         self.on_interrupted: Callable[[], None] | None = None
         self.stop_reason: str | None = None

@@ -36,6 +36,7 @@ from headrace.executors.invocation import (
     timed_out,
 )
 from headrace.executors.slots import LOOP, NEVER, SlotRange
+from headrace.executors.subtasks import SubTaskFactory
 
 HARD_GRACE = 0.25
 
@@ -256,6 +257,7 @@ class CoroutineExecutor:
         self._loop = asyncio.get_running_loop()
         self._channel = LoopChannel(self._host.channel, self._loop)
         self._signals = install_handlers()
+        SubTaskFactory.install(self._loop)
 
     async def close(self) -> None:
         running_now = list(self._running.values())
@@ -311,6 +313,7 @@ class CoroutineExecutor:
         memory[place] = 0
         if isinstance(call, Ran):
             return call
+        context.control.mark = mark
         if limits.soft is not None:
             context.control.on_interrupted = lambda: table.mark_interrupted(index)
         return Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)

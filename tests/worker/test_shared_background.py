@@ -3,20 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
-
 from headrace.client.coalescing import Coalescer
 from headrace.core.states import TaskState
 from headrace.core.task import Enqueued, NewTask
-from headrace.store.postgres.sharing import SharedCommits
 from tests.support.waiting import eventually
 from tests.worker.bench import Bench, opened
 
 
-@pytest.mark.parametrize("kind", [Coalescer, SharedCommits])
-async def test_a_cancelled_task_does_not_take_the_enqueues_of_others_with_it(
-    bench: Bench, kind: type[Coalescer] | type[SharedCommits]
-) -> None:
+async def test_a_cancelled_task_does_not_take_the_enqueues_of_others_with_it(bench: Bench) -> None:
     writing, gate = asyncio.Event(), asyncio.Event()
 
     async def write(tasks: Sequence[NewTask]) -> list[Enqueued]:
@@ -24,7 +18,7 @@ async def test_a_cancelled_task_does_not_take_the_enqueues_of_others_with_it(
         await gate.wait()
         return [Enqueued(number, True) for number, _ in enumerate(tasks)]
 
-    shared = kind(write)
+    shared = Coalescer(write)
 
     async def needs_it() -> int:
         return len(await shared.enqueue([NewTask(name="x")]))

@@ -8,14 +8,13 @@ from typing import Any
 import asyncpg
 import orjson
 
-from headrace.core.batch import Batch, is_plain, runs_of
+from headrace.core.batch import is_plain, runs_of
 from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBusy, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Program, Statement
 from headrace.store.instants import ID_BLOCK
 from headrace.store.postgres.connection import Connection, Database, column
-from headrace.store.postgres.sharing import MOST_TOGETHER, SharedCommits
 from headrace.store.postgres.wakeups import Waker
 
 _MOST_BLOCKS = 32
@@ -29,19 +28,10 @@ class Enqueueing:
         self._notify = notify
         self._ids: deque[int] = deque()
         self._next_blocks = 1
-        self._shared = SharedCommits(self._enqueue)
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         if not tasks:
             return []
-        if isinstance(tasks, Batch) or len(tasks) >= MOST_TOGETHER or not is_plain(tasks):
-            return await self._enqueue(tasks)  # who makes batches has gathered callers already
-        return await self._shared.enqueue(tasks)
-
-    async def close(self) -> None:
-        await self._shared.close()
-
-    async def _enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         ids = await self.take_ids(len(tasks))
         queues = self._waker.due(ready_queues(tasks)) if self._notify else []
         plain = is_plain(tasks)

@@ -38,9 +38,7 @@ class PostgresStore:
         claims = HandedClaims(database, queries)
         low_water = LowWater()
         claiming = Claiming(database, queries, claims, low_water)
-        self._enqueueing = enqueueing = Enqueueing(
-            database, queries, self._waker, notify=options.extra.get("notify", True)
-        )
+        enqueueing = Enqueueing(database, queries, self._waker, notify=options.extra.get("notify", True))
         finishing = Finishing(database, queries, claims, low_water)
         inspection = Inspection(database, queries)
 
@@ -112,7 +110,6 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
-        await self._enqueueing.close()
         self._waker.close()
         await self._listener.close()
         await self._database.close()

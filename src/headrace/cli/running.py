@@ -99,23 +99,7 @@ def worker(
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
     }
-    first = take()
-    try:
-        # Imported here: a third of the time that every other command would take to begin.
-        from headrace.worker.supervisor import run
-
-        app = load_app(target)
-        if (
-            threads is None
-            and not app.settings.threads
-            and any(task.pool == "thread" for task in app.registry.values())
-        ):
-            given["threads"] = _THREADS
-        options = worker_options(app.settings, burst=burst, **given)
-        code = run(target, options, first=first)
-    finally:
-        first.close()
-    raise typer.Exit(code)
+    _supervise(target, given, burst=burst)
 
 
 def up(
@@ -132,21 +116,39 @@ def up(
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     app = load_app(target)
-    app.upgrade()
-    app.close()
     console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
-    if threads is None:  # it has to serve every kind of task, those in threads too
-        threads = app.settings.threads or _THREADS
-    worker(
-        target,
-        concurrency=concurrency,
-        children=children,
-        threads=threads,
-        grace=grace,
-        lease=lease,
-        metrics_port=metrics_port,
-        metrics_host=metrics_host,
-    )
+    given: dict[str, Any] = {
+        "concurrency": concurrency,
+        "children": children,
+        # It has to serve every kind of task, those in threads too.
+        "threads": app.settings.threads or _THREADS if threads is None else threads,
+        "grace": grace,
+        "lease": lease,
+        "heartbeat": None if lease is None else lease / 3,
+        "metrics_port": metrics_port,
+        "metrics_host": metrics_host,
+    }
+    _supervise(target, given, upgrade=True)
+
+
+def _supervise(target: str, given: dict[str, Any], *, burst: bool = False, upgrade: bool = False) -> None:
+    first = take()
+    try:
+        # Imported here: a third of the time that every other command would take to begin.
+        from headrace.worker.supervisor import run
+
+        app = load_app(target)
+        if (
+            given["threads"] is None
+            and not app.settings.threads
+            and any(task.pool == "thread" for task in app.registry.values())
+        ):
+            given["threads"] = _THREADS
+        options = worker_options(app.settings, burst=burst, **given)
+        code = run(target, options, first=first, upgrade=upgrade)
+    finally:
+        first.close()
+    raise typer.Exit(code)
 
 
 def _names(queues: str) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import UNSTARTABLE, ProcessConfig
+from headrace.worker.reaching import reach
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
@@ -54,15 +55,18 @@ def run(
     *,
     log_level: int = logging.INFO,
     first: Spawned | None = None,
+    upgrade: bool = False,
 ) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
 
-    `first` is the interpreter of the first process, if it was started beforehand.
+    `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
     """
     log_to_console(log_level)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(target, options or WorkerOptions(), bus=bus, log_level=log_level, first=first)
+    supervisor = Supervisor(
+        target, options or WorkerOptions(), bus=bus, log_level=log_level, first=first, upgrade=upgrade
+    )
     return asyncio.run(supervisor.run())
 
 
@@ -75,6 +79,7 @@ class Supervisor:
         bus: Bus | None = None,
         log_level: int = logging.INFO,
         first: Spawned | None = None,
+        upgrade: bool = False,
     ) -> None:
         self.target = target
         self.options = options
@@ -82,6 +87,7 @@ class Supervisor:
         self.processes: dict[int, WorkerProcess] = {}
         self._log_level = log_level
         self._spawned = first
+        self._upgrade = upgrade
         self._rng = random.Random()
         self._stopping = asyncio.Event()
         self._insisted = asyncio.Event()
@@ -102,18 +108,28 @@ class Supervisor:
 
     async def run(self) -> int:
         app = load(self.target)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(stop_signals(self.stop, self.stop_now))
+            store = await self._reach(app)
+            if store is None:
+                return 0
+            stack.push_async_callback(store.close)
+            directory = stack.enter_context(private_directory())
+            await self._expose(stack, store, directory)
+            capacity = self.options.slots * self.options.processes
+            table = SlotTable.create(directory / "slots", capacity)
+            return await self._run(app, store, table)
+
+    async def _reach(self, app: Application) -> Store | None:
+        """None when it was told to stop while the store could not be reached."""
+        if not self.options.burst:
+            return await reach(
+                app.new_store, who="the supervisor", bus=self.bus, stopping=self._stopping, upgrade=self._upgrade
+            )
+        # Whoever runs a burst waits for its end, and learns at once that there will be none now.
         store = app.new_store()
         await store.open()
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                directory = stack.enter_context(private_directory())
-                await self._expose(stack, store, directory)
-                capacity = self.options.slots * self.options.processes
-                table = SlotTable.create(directory / "slots", capacity)
-                with stop_signals(self.stop, self.stop_now):
-                    return await self._run(app, store, table)
-        finally:
-            await store.close()
+        return store
 
     async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
         host, port = self.options.metrics_host, self.options.metrics_port

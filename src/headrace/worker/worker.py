@@ -37,6 +37,7 @@ from headrace.worker.holding import Stage
 from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
+from headrace.worker.reaching import reach
 from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
@@ -48,7 +49,6 @@ from headrace.worker.services.words import Words
 
 _BURST_PATIENCE = 1.5
 _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
-_LONGEST_STORE_PAUSE = 5.0
 
 logger = logging.getLogger("headrace.worker")
 
@@ -159,22 +159,14 @@ class Worker:
 
     async def _open_store(self) -> Store:
         """Below a supervisor an outage is waited out: a new process would only meet it again."""
-        pause, said = 0.05, False
-        while True:
+        if not self.supervised:
             store = self.app.new_store()
-            try:
-                await store.open()
-                return store
-            except StoreUnavailable as error:
-                await store.close()
-                if not self.supervised or self._stop.is_set():
-                    raise
-                if not said:
-                    logger.warning("worker %s waits for the store: %s", self.id, error)
-                    said = True
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), pause)
-            pause = min(_LONGEST_STORE_PAUSE, pause * 2)
+            await store.open()
+            return store
+        store = await reach(self.app.new_store, who=f"worker {self.id}", bus=self.bus, stopping=self._stop)
+        if store is None:
+            raise StoreUnavailable(f"worker {self.id} was told to stop while it waited for the database")
+        return store
 
     async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
         self.words = words = Words(store=store, worker=lambda: self.id, holds=self._holds)

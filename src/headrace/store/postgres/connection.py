@@ -49,6 +49,9 @@ _OUTAGE = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
+# Of these, what no other try mends when it is met at the very beginning: the URL is wrong, or not known to the server.
+_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError, ValueError)
+NOT_CONNECTED = (*_OUTAGE, *_REFUSED)
 _OUTAGE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 _NO_SCHEMA = (asyncpg.InvalidSchemaNameError, asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError)
 
@@ -100,8 +103,8 @@ class Database:
                 connection_class=_PlainConnection,
                 **self.connect_arguments(),
             )
-        except (*_OUTAGE, TimeoutError, ValueError) as error:
-            raise self.unavailable(error) from error
+        except NOT_CONNECTED as error:
+            raise not_connected(error, self.dsn) from error
 
     async def close(self) -> None:
         pool, self._pool = self._pool, None
@@ -203,9 +206,20 @@ class Database:
         return error
 
     def unavailable(self, error: BaseException) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"{self.masked}: {type(error).__name__}: {error or 'no answer'}; it is safe to try again"
+        return _unavailable(error, self.masked)
+
+
+def not_connected(error: BaseException, dsn: str) -> StoreError:
+    """Why there is no connection: an outage, or what only a change of the URL or of the server's settings mends."""
+    if isinstance(error, _REFUSED):
+        return StoreError(
+            f"{masked(dsn)}: {type(error).__name__}: {error}; check this URL: its user, password and database"
         )
+    return _unavailable(error, masked(dsn))
+
+
+def _unavailable(error: BaseException, shown: str) -> StoreUnavailable:
+    return StoreUnavailable(f"{shown}: {type(error).__name__}: {error or 'no answer'}; it is safe to try again")
 
 
 def masked(dsn: str) -> str:

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from headrace.core.errors import SchemaError, StoreUnavailable
+from headrace.store.postgres.connection import NOT_CONNECTED, not_connected
 
 _asyncpg: Any = asyncpg  # it ships no types
 
@@ -17,7 +18,10 @@ async def on_connection[T](dsn: str, work: Callable[[Connection], T]) -> T:
     """Do synchronous `work` in one transaction on a connection of its own."""
 
     async def connect() -> Any:
-        return await _asyncpg.connect(dsn, statement_cache_size=0)
+        try:
+            return await _asyncpg.connect(dsn, statement_cache_size=0)
+        except NOT_CONNECTED as error:
+            raise not_connected(error, dsn) from error
 
     # asyncpg reads the DSN itself: SQLAlchemy would hand options such as sslmode on as arguments it does not know.
     engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)

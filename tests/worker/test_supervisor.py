@@ -342,6 +342,23 @@ async def test_a_burst_ends_when_user_code_cannot_start(
         assert await bench.state(task) == TaskState.PENDING
 
 
+async def test_what_ran_beside_children_that_do_not_start_is_finished_before_a_burst_ends(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """It is in the middle of its run when the children fail, and has its only attempt all the same."""
+    (tmp_path / "broken").touch()
+    async with opened(bench):
+        beside = [await bench.enqueue("sleep", {"seconds": 3}, max_attempts=1) for _ in range(3)]
+        child = await bench.enqueue("greet_child", {"user": 1})
+        given = {"HEADRACE_TEST_BROKEN_CHILDREN": str(tmp_path / "broken")}
+        with tree(bench.store.url, tmp_path, options(burst=True, grace=20), **given) as running:
+            assert await asyncio.to_thread(running.process.wait, 60) == 1
+            assert len(running.said("sleep")) == 3
+        assert {(await bench.record(task)).state for task in beside} == {TaskState.COMPLETED}
+        assert await bench.state(child) == TaskState.PENDING
+        assert await bench.store.check() == []
+
+
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 async def test_a_lifespan_that_raises_is_tried_again_and_said_each_time(bench: Bench, tmp_path: Path) -> None:
     broken = tmp_path / "broken"

@@ -289,8 +289,13 @@ class Worker:
         self._running.set()
         try:
             done, _ = await asyncio.wait(parts | ends, return_when=asyncio.FIRST_COMPLETED)
-            for task in done & parts:
-                task.result()
+            try:
+                for task in done & parts:
+                    task.result()
+            except Unstartable:
+                # Not the fault of what ran meanwhile: it is drained as ever, or it would run again.
+                await self._drain(store, dispatcher, claiming, parts - {claiming} - done)
+                raise
             await self._drain(store, dispatcher, claiming, parts - {claiming})
         except LeaseLost:
             await dispatcher.abandon()

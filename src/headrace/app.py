@@ -176,7 +176,11 @@ class App:
         return found
 
     async def aclose(self) -> None:
-        """Close the connections of this process. The next use opens them again."""
+        """Close the connections of this process; the next use opens them again.
+
+        What was begun before, on whatever thread, is done first: an enqueue is written, a query answered. What comes
+        meanwhile is a next use; `enqueue_many` goes on with its next chunk. Whoever waits for a result is told.
+        """
         await self._engine.aclose()
 
     health_check = sync_form(ahealth_check)

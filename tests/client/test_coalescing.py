@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from headrace import App
-from headrace.client.coalescing import _COMMITS_AT_ONCE, MOST_TASKS, Coalescer
+from headrace.client.coalescing import MOST_TASKS, Coalescer
 from headrace.core.errors import EnqueueError, StoreUnavailable
-from headrace.core.task import Enqueued, NewTask
+from headrace.core.lanes import Lane
+from headrace.core.task import Enqueued, NewTask, Want
 from tests.support.waiting import eventually
 
 
@@ -20,10 +21,17 @@ class Writer:
         self.batches: list[list[str]] = []
         self.gate = asyncio.Event()
         self.gate.set()
+        self.one_by_one = False  # whoever passes the gate shuts it
         self.down = False
+        self.under_way = self.most_under_way = 0
 
     async def __call__(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
         await self.gate.wait()
+        if self.one_by_one:
+            self.gate.clear()
+        self.under_way -= 1
         self.batches.append([task.name for task in tasks])
         if self.down:
             raise StoreUnavailable("gone")
@@ -110,10 +118,8 @@ async def test_a_caller_that_gave_up_before_the_write_writes_nothing():
     writer = Writer()
     coalescer = Coalescer(writer)
     writer.gate.clear()
-    under_way: list[asyncio.Task[list[Enqueued]]] = []
-    for number in range(_COMMITS_AT_ONCE):
-        under_way.append(asyncio.create_task(coalescer.enqueue(tasks(number))))
-        await eventually(lambda: len(coalescer._commits) == len(under_way))
+    first = asyncio.create_task(coalescer.enqueue(tasks(1)))
+    await eventually(lambda: bool(coalescer._commits))
     second = asyncio.create_task(coalescer.enqueue(tasks(8)))
     third = asyncio.create_task(coalescer.enqueue(tasks(9)))
     await eventually(lambda: len(coalescer._line) == 2)
@@ -122,8 +128,94 @@ async def test_a_caller_that_gave_up_before_the_write_writes_nothing():
         await second
     writer.gate.set()
     assert (await third)[0].id == 9
-    assert [(await task)[0].id for task in under_way] == list(range(_COMMITS_AT_ONCE))
-    assert [batch for batch in writer.batches if "8" in batch or "9" in batch] == [["9"]]
+    assert (await first)[0].id == 1
+    assert writer.batches == [["1"], ["9"]]
+
+
+async def test_a_caller_that_gives_up_while_each_is_written_apart_writes_nothing():
+    """The shared write failed, so nothing of it is there when it gives up; the others are answered."""
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.one_by_one = True
+    calls = [asyncio.create_task(coalescer.enqueue(tasks(name))) for name in ("bad", 1, 2)]
+    await eventually(lambda: len(writer.batches) == writer.under_way == 1)  # the first of them, apart
+    calls[1].cancel()
+    writer.one_by_one = False
+    writer.gate.set()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [EnqueueError, asyncio.CancelledError, list]
+    assert writer.batches == [["bad", "1", "2"], ["bad"], ["2"]]
+
+
+async def test_a_commit_that_is_cancelled_while_each_is_written_apart_leaves_nobody_waiting():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.one_by_one = True
+    calls = [asyncio.create_task(coalescer.enqueue(tasks(name))) for name in (1, "bad", 2)]
+    await eventually(lambda: len(writer.batches) == writer.under_way == 1)
+    (commit,) = coalescer._commits
+    commit.cancel()
+    async with asyncio.timeout(10):
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [asyncio.CancelledError] * 3
+    writer.gate.set()
+    assert (await coalescer.enqueue(tasks(3)))[0].id == 3
+
+
+async def test_calls_are_written_in_the_order_in_which_they_began():
+    """One commit at a time: a second on another connection could be faster than the first."""
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.gate.clear()
+    calls = [asyncio.create_task(coalescer.enqueue(tasks(*range(number, number + 7)))) for number in range(0, 4900, 7)]
+    await eventually(lambda: bool(coalescer._commits))
+    writer.gate.set()
+    await asyncio.gather(*calls)
+    assert writer.most_under_way == 1
+    assert [name for batch in writer.batches for name in batch] == [str(number) for number in range(4900)]
+
+
+async def test_whole_chunks_of_different_callers_are_written_two_at_a_time():
+    """They have no order among them; what stands between them keeps its place."""
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.gate.clear()
+    chunk = range(MOST_TASKS)
+    sizes = [1, MOST_TASKS, MOST_TASKS, MOST_TASKS, 1, 1, MOST_TASKS]
+    calls = [asyncio.create_task(coalescer.enqueue(tasks(*chunk[:size]))) for size in sizes]
+    await eventually(lambda: writer.under_way == 1)
+    assert len(coalescer._line) == 6, "the chunk waits for the one that began before it"
+    writer.one_by_one = True
+    writer.gate.set()
+    await eventually(lambda: writer.under_way == 2)
+    writer.one_by_one = False
+    writer.gate.set()
+    await asyncio.gather(*calls)
+    assert writer.most_under_way == 2
+    assert [len(batch) for batch in writer.batches] == [1, MOST_TASKS, MOST_TASKS, MOST_TASKS, 2, MOST_TASKS]
+
+
+async def test_flushed_waits_for_those_before_it_and_for_nobody_else():
+    writer = Writer()
+    coalescer = Coalescer(writer)
+    writer.gate.clear()
+    before = [coalescer.begin(tasks(number)) for number in range(3)]
+    flushed = asyncio.create_task(coalescer.flushed())
+    await eventually(lambda: writer.under_way == 1)
+    over = False
+
+    async def go_on() -> None:
+        while not over:
+            await coalescer.enqueue(tasks(9))
+
+    others = asyncio.create_task(go_on())
+    assert not flushed.done()
+    writer.gate.set()
+    async with asyncio.timeout(10):
+        await flushed
+    assert all(waiting.future.done() for waiting in before)
+    over = True
+    await others
 
 
 async def test_concurrent_callers_on_a_real_store(app: App):
@@ -132,9 +224,8 @@ async def test_concurrent_callers_on_a_real_store(app: App):
     @app.task(name="welcome")
     async def welcome(user_id: int) -> None: ...
 
-    await app.engine.opened_store()
-    store = app.engine._connected.store
-    coalescer = app.engine._connected.coalescer
+    store = await app.engine.opened_store()
+    coalescer = app.engine._coalescer()
     commits: list[int] = []
 
     async def counted(new: Sequence[NewTask]) -> list[Enqueued]:
@@ -149,6 +240,23 @@ async def test_concurrent_callers_on_a_real_store(app: App):
     assert len(commits) < 150
     records = {record.id: record.arguments for record in await app.tasks.alist(limit=1000)}
     assert all(records[handle.id] == f'{{"user_id":{number}}}' for number, handle in enumerate(handles[:300]))
+
+
+async def test_tasks_of_calls_that_began_together_are_claimed_in_the_order_of_the_calls(app: App):
+    @app.task(name="welcome")
+    async def welcome(user_id: int) -> None: ...
+
+    await asyncio.gather(*(welcome.aenqueue(number) for number in range(3000)))
+    store = app.new_store()
+    await store.open()
+    try:
+        claimed: list[str] = []
+        want = Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=500)
+        while found := await store.claim("w", [want]):
+            claimed += [task.arguments for task in found]
+    finally:
+        await store.close()
+    assert claimed == [f'{{"user_id":{number}}}' for number in range(3000)]
 
 
 async def test_one_callers_wrong_arguments_do_not_touch_the_others(app: App):

@@ -49,6 +49,11 @@ class Bridge:
             assert self._loop is not None
             return self._loop
 
+    @property
+    def running(self) -> bool:
+        """In this process."""
+        return self._loop is not None and self._pid == os.getpid()
+
     def submit[T](self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
@@ -57,7 +62,7 @@ class Bridge:
         self._closers.append(closer)
 
     def stop_at_exit(self) -> None:
-        if self._loop is None or self._pid != os.getpid():
+        if not self.running:
             return
         for closer in self._closers:
             try:

@@ -1,7 +1,8 @@
-"""Concurrent callers share a transaction: while commits are under way, the tasks that arrive wait for the next.
+"""Concurrent callers share a transaction: while a commit is under way, the tasks that arrive wait for the next.
 
-A single caller waits for nobody. Tasks were validated before they came here, so what fails is the store; when a shared
-write fails all the same, each caller's tasks are written on their own, and only the guilty one gets the error.
+A single caller waits for nobody, and tasks are written in the order in which their calls began. They were validated
+before they came here, so what fails is the store; when a shared write fails all the same, each caller's tasks are
+written on their own, and only the guilty one gets the error.
 
 Callers come from any thread and loop. Handing each coroutine to another thread would wake it for every call; here a
 caller only appends to a list, and a thread is woken once for all that stand in it, on the way there and back.
@@ -24,7 +25,9 @@ type Write = Callable[[Sequence[NewTask]], Awaitable[list[Enqueued]]]
 type _Answers = list[Enqueued]
 
 MOST_TASKS = 1000  # in one transaction, so that the others in the store are not held up
-_COMMITS_AT_ONCE = 2  # one is prepared while the other is written
+# Bulk enqueues come in whole chunks, each once the caller's last one is written: those that are there together belong
+# to different callers and have no order among them, so two connections share the work.
+_CHUNKS_AT_ONCE = 2
 
 
 class Waiting:
@@ -70,14 +73,21 @@ class Waiting:
 
 
 class Coalescer:
-    """Belongs to the loop on which it is made."""
+    """Belongs to one loop, the one on which it is made unless another is named.
 
-    def __init__(self, write: Write) -> None:
+    `at_once` is how many commits may be under way; more than one only where the store writes them in the order in which
+    they were handed over.
+    """
+
+    def __init__(self, write: Write, loop: asyncio.AbstractEventLoop | None = None, *, at_once: int = 1) -> None:
         self._write = write
-        self._loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop() if loop is None else loop
+        self._at_once = at_once
         self._line: deque[Waiting] = deque()
+        self._taken = 0  # from the line, ever
         self._told = False
         self._commits: set[asyncio.Task[None]] = set()
+        self._chunks = 0  # of the commits, those of a whole chunk
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         """Durable when it returns. From any thread."""
@@ -101,21 +111,33 @@ class Coalescer:
                 raise
         return waiting
 
-    async def drained(self) -> None:
-        """Everything that was handed in is written."""
-        while self._line or self._commits:
+    async def flushed(self) -> None:
+        """Whatever was handed in before this call is written. On the loop; who comes later does not hold it up."""
+        last = self._taken + len(self._line)
+        while self._taken < last:
             self._look()
-            if self._commits:
-                await asyncio.wait(self._commits)
+            if self._taken < last:
+                await asyncio.wait(self._commits, return_when=asyncio.FIRST_COMPLETED)
+        if self._commits:
+            await asyncio.wait(self._commits)
 
     def _look(self) -> None:
         self._told = False
-        while self._line and len(self._commits) < _COMMITS_AT_ONCE:
+        while self._line and self._may_begin(whole := self._line[0].size >= MOST_TASKS):
             if batch := self._next_batch():
                 # A task in a context of its own: it serves everyone, and must not end with the task that came first.
                 commit = self._loop.create_task(self._commit(batch), name="headrace-coalescer", context=Context())
                 self._commits.add(commit)
-                commit.add_done_callback(self._ended)
+                self._chunks += whole
+                commit.add_done_callback(self._chunk_ended if whole else self._ended)
+
+    def _may_begin(self, whole: bool) -> bool:
+        under_way = len(self._commits)
+        return under_way < self._at_once or (whole and self._chunks == under_way < _CHUNKS_AT_ONCE)
+
+    def _chunk_ended(self, commit: asyncio.Task[None]) -> None:
+        self._chunks -= 1
+        self._ended(commit)
 
     def _ended(self, commit: asyncio.Task[None]) -> None:
         self._commits.discard(commit)
@@ -127,9 +149,12 @@ class Coalescer:
         line = self._line
         while line and (not batch or size + line[0].size <= MOST_TASKS):
             waiting = line.popleft()
+            self._taken += 1
             if waiting.wanted():
                 batch.append(waiting)
                 size += waiting.size
+            elif not batch:
+                break  # whether another one may begin is asked anew
         return batch
 
     async def _commit(self, batch: list[Waiting]) -> None:
@@ -160,6 +185,8 @@ class Coalescer:
 
     async def _commit_apart(self, batch: list[Waiting]) -> None:
         for place, waiting in enumerate(batch):
+            if waiting.future.cancelled():
+                continue  # it gave up meanwhile, and nothing of it is written
             try:
                 await self._commit([waiting])
             except asyncio.CancelledError as error:

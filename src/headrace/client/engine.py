@@ -1,11 +1,10 @@
 """What an app's tasks and handles work with: its settings, its store (one per process) and what is shared around it."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
 
 from headrace.client.bridge import BRIDGE, on_store
 from headrace.client.coalescing import Coalescer, Waiting
@@ -26,15 +25,21 @@ class ResultLoader(Protocol):
     def load(self, text: str | None, /) -> Any: ...
 
 
+class _Identified(Protocol):
+    """What a store on a server can say of itself."""
+
+    async def identity(self) -> tuple[str, ...]: ...
+
+
 @dataclass(slots=True)
 class _Connected:
     """The store of one process, and what lives beside it on the background loop."""
 
-    pid: int
-    forks: int  # the same as a pid that costs no system call, for the hot path
+    forks: int  # the process, as the bridge counts them
     store: Store
-    coalescer: Coalescer
     poller: Poller
+    users: int = 0
+    unused: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Engine:
@@ -46,9 +51,14 @@ class Engine:
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.counting = Counting()
+        # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
+        # PostgreSQL would write the second on another connection, perhaps before the first.
+        self._commits_at_once = 2 if url.startswith("sqlite") else 1
+        # By the number of forks that led here: the parent's are not ours to use, nor to destroy.
+        self._coalescers: dict[int, Coalescer] = {}
         self._connected: _Connected | None = None
         self._opening: asyncio.Lock | None = None
-        self._pid = 0
+        self._forks = -1  # that led to the process of these two
         self._abandoned: list[object] = []
 
     def new_store(self) -> Store:
@@ -63,18 +73,14 @@ class Engine:
         )
         return connect(self.url, options)
 
-    async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+    async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], *, may_block: bool = False) -> T:
         """Do something with the store, from any thread or loop."""
-
-        async def work() -> T:
-            return await act((await self._open()).store)
-
-        return await on_store(work)
+        return await on_store(lambda: self._use(act), may_block=may_block)
 
     async def opened_store(self) -> Store:
-        """The store, for building statements; opened, so its schema is there."""
+        """The store, for building statements; it was opened, so its schema is there."""
         connected = self._connected
-        if connected is not None and connected.pid == os.getpid():
+        if connected is not None and connected.forks == BRIDGE.forks:
             return connected.store
         return (await on_store(self._open, may_block=True)).store
 
@@ -114,10 +120,7 @@ class Engine:
             if apart or not is_plain(chunk):
                 yield await self.enqueue(chunk, connection=connection)
             else:
-                connected = self._connected
-                if connected is None or connected.forks != BRIDGE.forks:
-                    connected = await on_store(self._open)
-                written = connected.coalescer.begin(chunk)
+                written = self._coalescer().begin(chunk)
 
     async def ended(self, task: int, *, timeout: float | None) -> TaskRecord:
         """The record of a task that has ended. TimeoutError when it has not within `timeout` seconds."""
@@ -130,43 +133,59 @@ class Engine:
         return await on_store(work)
 
     async def aclose(self) -> None:
-        """Close the store. The next use opens it again."""
-
-        async def work() -> None:
-            connected, self._connected = self._connected, None
-            if connected is not None and connected.pid == os.getpid():
-                await connected.coalescer.drained()
-                self.counting.close()
-                connected.poller.stop()
-                await connected.store.close()
-
-        if self._connected is not None:
-            await on_store(work)
+        """Close the store, once what was begun before is written. The next use opens it again."""
+        if BRIDGE.running:  # else nobody in this process has begun anything
+            await on_store(self._close)
 
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
         connection = transaction_of(self) if connection is None else connection
         if connection is not None:
-            answers = await enqueue_in(connection, await self.opened_store(), tasks)
+            answers = await enqueue_in(connection, await self.opened_store(), tasks, asking=self._identity)
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
-            connected = self._connected
-            if connected is None or connected.forks != BRIDGE.forks:
-                connected = await on_store(self._open)
-            answers = await connected.coalescer.begin(tasks).answers()
+            answers = await self._coalescer().begin(tasks).answers()
         else:
             answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
 
+    def _coalescer(self) -> Coalescer:
+        """From any thread, without waiting: a call that has begun stands in line before anything else happens."""
+        forks = BRIDGE.forks
+        found = self._coalescers.get(forks)
+        if found is None:
+            made = Coalescer(self._write, BRIDGE.loop, at_once=self._commits_at_once)
+            found = self._coalescers.setdefault(forks, made)  # two threads may come first
+        return found
+
+    async def _write(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        return await self._use(lambda store: store.enqueue(tasks))
+
+    async def _identity(self) -> tuple[str, ...]:
+        return await self.run(lambda store: cast("_Identified", store).identity(), may_block=True)
+
+    # On the background loop only.
+
+    async def _use[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+        """The store stays open until the act is over."""
+        connected = await self._open()
+        connected.users += 1
+        try:
+            return await act(connected.store)
+        finally:
+            connected.users -= 1
+            if not connected.users:
+                connected.unused.set()
+
     async def _open(self) -> _Connected:
-        """On the background loop only."""
-        if self._connected is not None and self._connected.pid == os.getpid():
+        """Nothing happens between its end and the caller's next line."""
+        if self._connected is not None and self._connected.forks == BRIDGE.forks:
             return self._connected
-        if self._pid != os.getpid():
+        if self._forks != BRIDGE.forks:
             # After a fork: the parent's sockets are not ours to use, nor to close.
             self._abandoned.append(self._connected)
-            self._connected, self._opening, self._pid = None, asyncio.Lock(), os.getpid()
+            self._connected, self._opening, self._forks = None, asyncio.Lock(), BRIDGE.forks
             BRIDGE.at_exit(self.aclose)
         assert self._opening is not None
         async with self._opening:
@@ -178,7 +197,23 @@ class Engine:
                 except BaseException:
                     await store.close()
                     raise
-                self._connected = _Connected(
-                    os.getpid(), BRIDGE.forks, store, Coalescer(store.enqueue), Poller(store.get)
-                )
+                self._connected = _Connected(BRIDGE.forks, store, Poller(store.get))
             return self._connected
+
+    async def _close(self) -> None:
+        coalescer = self._coalescers.get(BRIDGE.forks)
+        if coalescer is not None:
+            await coalescer.flushed()
+        if self._opening is None or self._forks != BRIDGE.forks:
+            return
+        # Whoever was about to open it is before us here; whoever comes from now on opens it anew.
+        async with self._opening:
+            connected, self._connected = self._connected, None
+            if connected is None:
+                return
+            connected.unused.clear()
+            if connected.users:
+                await connected.unused.wait()
+            self.counting.close()
+            connected.poller.stop()
+            await connected.store.close()

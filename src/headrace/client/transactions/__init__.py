@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.client.bridge import BRIDGE, refuse_blocking
 from headrace.client.transactions.base import Adapter, adapt
-from headrace.client.transactions.identity import check_same_database
+from headrace.client.transactions.identity import Identity, check_same_database
 from headrace.client.transactions.refusals import translated
 from headrace.core.errors import HeadraceError
 from headrace.core.task import Enqueued, NewTask
@@ -47,12 +47,15 @@ def transaction_of(engine: object) -> Any:
     return _scopes.get().get(id(engine))
 
 
-async def enqueue_in(connection: Any, store: Store, tasks: Sequence[NewTask]) -> list[Enqueued]:
-    """Write tasks through the user's connection; they are there once the user commits."""
+async def enqueue_in(connection: Any, store: Store, tasks: Sequence[NewTask], *, asking: Identity) -> list[Enqueued]:
+    """Write tasks through the user's connection; they are there once the user commits.
+
+    `asking` tells which database the store is.
+    """
     adapter = adapt(connection)
     if adapter.awaits:
         refuse_blocking("an async connection")
-    await check_same_database(adapter, store)
+    await check_same_database(adapter, store, asking)
     ours = await adapter.begin()
     try:
         answers = await _run(adapter, store.enqueue_program(tasks))

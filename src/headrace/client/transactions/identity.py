@@ -3,9 +3,9 @@
 import contextlib
 import os
 import weakref
-from typing import Any, Protocol, cast
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from headrace.client.bridge import on_store
 from headrace.client.transactions.base import Adapter
 from headrace.core.errors import ForeignConnection
 from headrace.store.base import Statement, Store
@@ -14,17 +14,15 @@ from headrace.store.base import Statement, Store
 _IDENTITY = "SELECT current_database()::text, extract(epoch FROM pg_postmaster_start_time())::text"
 
 
-class _Identified(Protocol):
-    """What a store on a server can say of itself."""
-
-    async def identity(self) -> tuple[str, ...]: ...
+type Identity = Callable[[], Awaitable[tuple[str, ...]]]
+"""What a store on a server says of itself, asked while it is open."""
 
 
 # From a connection (or SQLAlchemy engine) to the URL of the store it was found to share a database with.
 _known: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 
 
-async def check_same_database(adapter: Adapter, store: Store) -> None:
+async def check_same_database(adapter: Adapter, store: Store, asking: Identity) -> None:
     """ForeignConnection when a write through `adapter` would land in another database than the store's."""
     if _remembered(adapter, store):
         return
@@ -35,7 +33,7 @@ async def check_same_database(adapter: Adapter, store: Store) -> None:
     if adapter.dialect == "sqlite":
         await _check_sqlite(adapter, store)
     else:
-        await _check_postgres(adapter, store)
+        await _check_postgres(adapter, asking)
     with contextlib.suppress(TypeError):  # an object without weak references is asked each time
         _known[adapter.database] = store.url
 
@@ -62,8 +60,8 @@ def _same_file(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-async def _check_postgres(adapter: Adapter, store: Store) -> None:
-    ours = await on_store(cast("_Identified", store).identity, may_block=True)
+async def _check_postgres(adapter: Adapter, asking: Identity) -> None:
+    ours = await asking()
     rows = await adapter.execute(Statement(_IDENTITY))
     theirs = tuple(str(value) for value in rows[0])
     if theirs != ours:

@@ -76,7 +76,9 @@ class Enqueueing:
             )
             self._ids.extend(first + i for first in firsts for i in range(ID_BLOCK))
         take = self._ids.popleft
-        return [take() for _ in range(n)]
+        ids = [take() for _ in range(n)]
+        ids.sort()  # blocks may arrive in another order than they were made, and within a transaction ids are the order
+        return ids
 
 
 @contextmanager

@@ -10,7 +10,6 @@ once, then ("forked", pid) in the order of requests, and ("exited", pid, status)
 
 import array
 import contextlib
-import ctypes
 import gc
 import importlib
 import os
@@ -22,23 +21,9 @@ import traceback
 from typing import Any
 
 from headrace.executors import wire
+from headrace.runtime.parents import die_with_parent, outlive_parent
 
 _DESCRIPTORS = 2
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent(parent: int) -> None:
-    """Ask the kernel to end this process when its parent does; where that is not possible the socket's end does it."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
-def outlive_parent() -> None:
-    """Undo `die_with_parent`: from now on the socket tells of the parent's death."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, 0)
 
 
 def main() -> None:

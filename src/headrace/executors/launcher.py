@@ -1,10 +1,12 @@
-"""A small process that starts a worker's commands and ends them with it: `python -I -S launcher.py <descriptor>`.
+"""A small process that starts a worker's commands and ends them with it.
+
+`python -I -S launcher.py <descriptor> <folder of headrace.runtime>`
 
 It is the parent of every command and lives in a session of its own, so that neither kill -9 of the worker process nor
 of its whole group ends it; the end of the worker's socket tells it, and it kills each command's group. Being the
 parent, it kills before it reaps: a number in its hands is never somebody else's.
 
-It knows nothing of Headrace and imports the standard library alone, because commands wait for its start.
+It knows nothing of Headrace: beside the standard library it imports one file, because commands wait for its start.
 
 Requests: (number, argv, env, cwd) with three descriptors (stdin, stdout, stderr).
 Reports: ("started", number, pid) | ("refused", number, OSError or ValueError), then ("exited", number, code).
@@ -12,7 +14,7 @@ Reports: ("started", number, pid) | ("refused", number, OSError or ValueError), 
 
 import array
 import contextlib
-import ctypes
+import importlib
 import os
 import pickle
 import select
@@ -21,10 +23,10 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 
 _DESCRIPTORS = 3
 _LENGTH = struct.Struct("<I")
-_PR_SET_PDEATHSIG = 1
 
 type Request = tuple[int, list[str], dict[str, str], str | None]
 
@@ -34,12 +36,13 @@ def _ignore(*_: object) -> None:
 
 
 class Launcher:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, die_with_parent: Callable[[int], None]) -> None:
         self._control = control
+        self._die_with_parent = die_with_parent
+        self._pid = os.getpid()
         self._commands: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}  # by pid
         self._received = bytearray()
         self._descriptors = array.array("i")
-        self._libc = ctypes.CDLL(None)
 
     def serve(self) -> None:
         # A service manager's TERM goes to everybody; the worker decides what it means. Not SIG_IGN, which commands
@@ -107,8 +110,7 @@ class Launcher:
 
     def _die_with_launcher(self) -> None:
         """Should this process be killed too, at least the command itself ends with it."""
-        with contextlib.suppress(AttributeError):  # only Linux has it
-            self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._die_with_parent(self._pid)
 
     def _reap(self) -> None:
         for pid, (number, process) in list(self._commands.items()):
@@ -133,5 +135,6 @@ if __name__ == "__main__":
     given = int(sys.argv[1])
     control = socket.socket(fileno=os.dup(given))
     os.close(given)
-    Launcher(control).serve()
+    sys.path.insert(0, sys.argv[2])
+    Launcher(control, importlib.import_module("parents").die_with_parent).serve()
     os._exit(0)  # at once, without an orderly end that nobody waits for

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace.executors.wire import LoopWire
+from headrace.runtime import parents
 
 _LENGTH = struct.Struct("<I")
 _LAUNCHER = Path(__file__).with_name("launcher.py")
+_RUNTIME = Path(parents.__file__).parent
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +97,7 @@ class Launching:
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno())],
+                    [sys.executable, "-I", "-S", str(_LAUNCHER), str(theirs.fileno()), str(_RUNTIME)],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,

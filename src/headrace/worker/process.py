@@ -6,11 +6,9 @@ its lease is renewed), and it ends with its supervisor: a worker whose lease nob
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from headrace.executors.context import running
 from headrace.executors.slots import SlotRange, SlotTable
+from headrace.runtime.parents import die_with_parent
 from headrace.runtime.signals import stop_signals
 from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
 from headrace.telemetry.events import Bus
@@ -27,7 +26,6 @@ from headrace.worker.application import Unstartable, load
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
-_PR_SET_PDEATHSIG = 1
 _LEFT = 70
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
 
@@ -51,7 +49,7 @@ class ProcessConfig:
 
 
 def main(supervisor: str) -> int:
-    _end_with_supervisor(int(supervisor))
+    die_with_parent(int(supervisor))
     line = _read_line()
     if not line:
         return 1
@@ -132,14 +130,6 @@ def _read_line() -> str:
             return ""
         received += byte
     return received.decode()
-
-
-def _end_with_supervisor(supervisor: int) -> None:
-    """The kernel ends this process with its parent, even while a C call holds the GIL."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:
-        os._exit(1)
 
 
 def _watch_supervisor() -> None:

@@ -29,6 +29,10 @@ async def _live_a_little(url: str) -> dict[str, int]:
         done = await ledger.enqueue_one()
         await ledger.finish("a", failed(await ledger.claim_one()))
         await ledger.finish("a", completed(await ledger.claim_due()))
+        started = await ledger.enqueue_one()
+        claim = await ledger.claim_one()
+        await ledger.store.start("a", [ref(claim)])
+        await ledger.finish("a", completed(claim))
         broken = await ledger.enqueue_one()
         await ledger.finish("a", failed_for_good(await ledger.claim_one()))
         running = await ledger.enqueue_one(gates=LIMITED)
@@ -46,8 +50,8 @@ async def _live_a_little(url: str) -> dict[str, int]:
         )
         assert await ledger.store.check() == []
         return {
-            "done": done, "broken": broken, "running": running, "parked": parked, "pending": pending, "job": job,
-            "open_job": open_job, "in_open_job": answers[0].id,
+            "done": done, "started": started, "broken": broken, "running": running, "parked": parked,
+            "pending": pending, "job": job, "open_job": open_job, "in_open_job": answers[0].id,
         }  # fmt: skip
     finally:
         await ledger.close()
@@ -81,14 +85,16 @@ BREAKS: dict[str, list[str]] = {
     ],
     "charged-attempts": [
         "DELETE FROM {attempts} WHERE task = :done AND claim_no = 1",
-        "UPDATE {attempts} SET attempt = 3 WHERE task = :done AND claim_no = 2",
+        "UPDATE {attempts} SET attempt = 3 WHERE task = :done",
+        "UPDATE {attempts} SET attempt = 3 WHERE task = :started",
         "UPDATE {attempts} SET charged = false WHERE task = :done AND claim_no = 1",
         "UPDATE {history} SET attempt = 1 WHERE id = :done",
     ],
     "one-outcome": [
         "UPDATE {attempts} SET state = 'succeeded' WHERE task = :done",
         "UPDATE {history} SET state = 'failed' WHERE id = :done",
-        "UPDATE {history} SET claim_no = 7 WHERE id = :done",
+        "UPDATE {history} SET claim_no = 7 WHERE id = :started",
+        "UPDATE {attempts} SET state = 'released' WHERE task = :started",
         "DELETE FROM {attempts} WHERE task = :broken",
         "UPDATE {attempts} SET state = 'succeeded' WHERE task = :running",
     ],
@@ -97,9 +103,13 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE {tasks} SET state = 'claimed' WHERE id = :running",
         "UPDATE {tasks} SET claim_no = claim_no + 1 WHERE id = :running",
     ],
-    "attempt-instants": ["UPDATE {attempts} SET started_at = {epoch} WHERE task = :done"],
+    "attempt-instants": [
+        "UPDATE {attempts} SET started_at = {epoch} WHERE task = :done",
+        "UPDATE {history} SET started_at = {epoch} WHERE id = :done",
+    ],
     "late-reports": [
         "UPDATE {attempts} SET late_state = 'succeeded', late_at = NULL WHERE task = :done",
+        "INSERT INTO {attempts} (task, claim_no, run_no, state, late_state) VALUES (:done, 2, 1, 'refused', 'failed')",
         "UPDATE {attempts} SET state = 'refused' WHERE task = :broken",
     ],
     "keys": [

@@ -6,6 +6,7 @@ Behind `headrace db check`, and at the end of every suite.
 import sqlite3
 from collections.abc import Mapping, Sequence
 
+from headrace.core.states import AttemptState, TaskState
 from headrace.store.base import Violation
 from headrace.store.invariants import RULES, Row, Rows, find_violations
 
@@ -50,7 +51,31 @@ def check_rows(tables: Mapping[str, Sequence[Sequence[object]]]) -> list[Violati
     rows: dict[str, list[Row]] = {
         table: [dict(zip(columns, row, strict=True)) for row in tables[table]] for table, columns in _COLUMNS.items()
     }
+    rows["attempts"] = _with_plain_successes(rows["attempts"], rows["history"])
     return find_violations(Rows(**rows))
+
+
+def _with_plain_successes(attempts: Sequence[Row], history: Sequence[Row]) -> list[Row]:
+    """A completed history row whose claim has no attempt, or only the refused report of another, is that attempt."""
+    found = {(row["task"], row["claim_no"]): row for row in attempts}
+    for done in history:
+        place = done["id"], done["claim_no"]
+        note = found.get(place)
+        if done["state"] == TaskState.COMPLETED and (note is None or note["state"] == AttemptState.REFUSED):
+            found[place] = {
+                "task": done["id"],
+                "claim_no": done["claim_no"],
+                "run_no": done["run_no"],
+                "attempt": done["attempt"],
+                "state": AttemptState.SUCCEEDED.value,
+                "charged": True,
+                "claimed_at": done["claimed_at"],
+                "started_at": done["started_at"],
+                "finished_at": done["finished_at"],
+                "late_state": note and note["late_state"],
+                "late_at": note and note["late_at"],
+            }
+    return list(found.values())
 
 
 def check_sqlite(connection: sqlite3.Connection, name: str) -> list[Violation]:

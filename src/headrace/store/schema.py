@@ -185,6 +185,8 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         flag("result_expired"),
         Column("error_class", Text),
         Column("error_message", Text),
+        # What a plain success would say in `attempts` beside all this: its row here is that attempt.
+        Column("executor", Text),
         CheckConstraint(one_of("state", DONE_STATES), name=f"{name}_history_state"),
         index("history", "finished", "finished_at", "id"),
         index("history", "state", "state", "finished_at", "id"),

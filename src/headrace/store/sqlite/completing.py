@@ -17,13 +17,22 @@ def prepare_completing(connection: sqlite3.Connection, queries: Mapping[str, str
     connection.execute(queries["make_completed"])
 
 
-def succeeded(settlement: Settlement) -> bool:
-    """Whether it is a success as `settle` makes them, so that the row and the outcome say all there is to write."""
+def is_plain(settlement: Settlement) -> bool:
+    """Whether the history row says all of its attempt, which then needs no row of its own, unless a start wrote one."""
     return (
         settlement.state is TaskState.COMPLETED
         and settlement.attempt is AttemptState.SUCCEEDED
         and settlement.charged
-        and not (settlement.error or settlement.reason or settlement.suspect or settlement.dead_letter)
+        and settlement.error is None
+        and settlement.recorded_by == "worker"
+    )
+
+
+def succeeded(settlement: Settlement) -> bool:
+    """Whether it is a success as `settle` makes them, so that the row and the outcome say all there is to write."""
+    return (
+        is_plain(settlement)
+        and not (settlement.reason or settlement.suspect or settlement.dead_letter)
         and is_storable(settlement.result)
         and is_storable(settlement.result_ref)
     )
@@ -38,18 +47,19 @@ def complete(transaction: Transaction, worker: str, settlements: Sequence[Settle
     if len(unfenced) == len(settlements):
         return unfenced
     more = transaction.rows("completed_with_more")
-    transaction.run("completed_attempts", {"now": now})
+    if any(started for *_, started in more):
+        transaction.run("completed_attempts", {"now": now})
     transaction.run("completed_history", {"now": now})
     transaction.run("delete_completed")
     transaction.run("clear_completed")
     if more:
         free(
             transaction,
-            keyed=[task for task, _, keyed, _ in more if keyed],
-            gated=[(task, gates) for task, _, _, gates in more if gates is not None],
+            keyed=[task for task, _, keyed, *_ in more if keyed],
+            gated=[(task, gates) for task, _, _, gates, _ in more if gates is not None],
         )
         tallies: dict[int, Tally] = {}
-        for _, job, _, _ in more:
+        for _, job, *_ in more:
             if job is not None:
                 tallies.setdefault(job, Tally()).completed += 1
         count(transaction, tallies)
@@ -69,7 +79,6 @@ def _outcome(settlement: Settlement, now: int) -> tuple[Any, ...]:
         settlement.task,
         settlement.claim_no,
         settlement.executor,
-        settlement.recorded_by,
         None if ran_for is None else seconds_to_micros(ran_for),
         result,
         result_ref,

@@ -55,6 +55,7 @@ class Ending:
     result_expires_at: int | None = None
     error_class: str | None = None
     error_message: str | None = None
+    executor: str | None = None
 
     def parameters(self, now: int) -> dict[str, Any]:
         row = self.row
@@ -72,6 +73,7 @@ class Ending:
             "result_expires_at": self.result_expires_at,
             "error_class": self.error_class,
             "error_message": self.error_message,
+            "executor": self.executor,
             "now": now,
         }
 

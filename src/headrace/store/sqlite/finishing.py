@@ -10,7 +10,7 @@ from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.sqlite.admission import release_gates
 from headrace.store.sqlite.claiming import claim, give_back, refs_json
-from headrace.store.sqlite.completing import complete, succeeded
+from headrace.store.sqlite.completing import complete, is_plain, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, end
 from headrace.store.sqlite.enqueueing import seconds_to_micros
@@ -77,7 +77,8 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
     requeues: list[tuple[LiveRow, dict[str, Any]]] = []
     for row, settlement in pairs:
         started_at = _started_at(row, settlement, transaction.now)
-        if settlement.attempt is not None or row.started_at is not None:  # a started one may be cancelling by now
+        # A started one may be cancelling by now, and has a row already.
+        if row.started_at is not None or (settlement.attempt is not None and not is_plain(settlement)):
             attempts.append(_attempt(row, settlement, worker, started_at, transaction.now))
         ending = _ending(row, settlement, started_at, transaction.now)
         if ending is None:
@@ -113,6 +114,7 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
         "started_at": started_at,
         "error_class": error.error_class if error else None,
         "error_message": error.message if error else None,
+        "executor": settlement.executor,
     }
     if settlement.terminal:
         reason = settlement.reason

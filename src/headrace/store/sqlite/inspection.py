@@ -71,7 +71,7 @@ class Inspecting(Part):
         return await self.database.read(lambda transaction: get(transaction, ids))
 
     async def attempts(self, task: int) -> list[AttemptRecord]:
-        rows = await self.database.read(lambda transaction: transaction.rows("attempts", (task,)))
+        rows = await self.database.read(lambda transaction: transaction.rows("attempts", {"task": task}))
         return [_attempt_record(row) for row in rows]
 
     async def counts(self) -> dict[str, int]:

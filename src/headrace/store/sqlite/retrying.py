@@ -14,6 +14,8 @@ def retry(transaction: Transaction, ids: Sequence[int]) -> list[int]:
         if keyed and not _retake_keys(transaction, task):
             continue
         transaction.run("rerun", {"task": task, "now": transaction.now})
+        if state == TaskState.COMPLETED:
+            transaction.run("keep_attempt", (task,))
         transaction.wakes.update(queue for (queue,) in transaction.rows("leave_history", (task,)))
         changed.append(task)
         if job is not None:

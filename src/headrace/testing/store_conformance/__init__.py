@@ -25,6 +25,7 @@ from headrace.testing.store_conformance import (
     lanes_and_priorities,
     liveness_and_rescue,
     logs,
+    plain_successes,
     queues,
     refused_reports,
     retry,
@@ -37,8 +38,9 @@ from headrace.testing.store_conformance.ledger import Ledger
 __all__ = ["Case", "Ledger", "all_cases", "exercise"]
 
 _CONCERNS = (
-    enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, refused_reports,
-    dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, concurrency,
+    enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
+    refused_reports, dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints,
+    logs, concurrency,
 )  # fmt: skip
 
 

@@ -236,6 +236,7 @@ def _history(app: _App) -> None:
         _flag("result_expired"),
         _maybe("error_class"),
         _maybe("error_message"),
+        _maybe("executor"),
         app.check("history", "state", app.one_of("state", DONE)),
     )
     app.index("history", "finished", "finished_at", "id")

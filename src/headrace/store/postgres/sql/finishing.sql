@@ -7,16 +7,22 @@ SELECT * FROM headrace.finish_v1(
 );
 
 -- name: standing
--- What the ledger says about claims whose report the fence did not let through.
-SELECT s.task, s.claim_no, h.state AS done, h.worker AS done_by, a.state AS attempt, a.worker AS tried_by,
-       a.recorded_by, t.id IS NOT NULL AND t.worker IS NULL AS returned
+-- What the ledger says about claims whose report the fence did not let through. The attempt of a plain success is its
+-- history row, see `attempts`.
+SELECT s.task, s.claim_no, h.state AS done, h.worker AS done_by,
+       CASE WHEN plain.success THEN 'succeeded' ELSE a.state END AS attempt,
+       CASE WHEN plain.success THEN h.worker ELSE a.worker END AS tried_by,
+       CASE WHEN plain.success THEN 'worker' ELSE a.recorded_by END AS recorded_by,
+       t.id IS NOT NULL AND t.worker IS NULL AS returned
 FROM unnest($1::bigint[], $2::integer[]) AS s(task, claim_no)
 LEFT JOIN headrace.history h ON h.id = s.task AND h.claim_no = s.claim_no
 LEFT JOIN headrace.attempts a ON a.task = s.task AND a.claim_no = s.claim_no
-LEFT JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no;
+LEFT JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no
+CROSS JOIN LATERAL (SELECT h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused' AS success) AS plain;
 
 -- name: record_refused
--- A late report, on the attempt it belongs to or on a row of its own; nothing for a claim that never was.
+-- A late report, on the attempt it belongs to or on a row of its own; nothing for a claim that never was. A row of its
+-- own says nothing of how the claim ended, so it does not hide the success that history tells.
 INSERT INTO headrace.attempts AS a (task, claim_no, run_no, state, worker, recorded_by, late_state, late_at)
 SELECT s.task, s.claim_no, coalesce(t.run_no, h.run_no), 'refused', $1, s.recorded_by, s.late_state, clock_timestamp()
 FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[]) AS s(task, claim_no, late_state, recorded_by)

@@ -68,10 +68,21 @@ WHERE h.dead_letter AND h.state = 'failed'
 ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
 
 -- name: attempts
--- Every execution of a task, in order.
-SELECT task, claim_no, run_no, attempt, state, charged, worker, executor, handle, claimed_at, started_at, finished_at,
-       error_class, error_message, traceback, exit_code, recorded_by, late_state, late_at
-FROM headrace.attempts WHERE task = $1 ORDER BY claim_no;
+-- Every execution of a task, in order. A completed history row whose claim has no row here, or only the refused report
+-- of another, is itself the attempt of that claim.
+SELECT a.task, a.claim_no, a.run_no, a.attempt, a.state, a.charged, a.worker, a.executor, a.handle, a.claimed_at,
+       a.started_at, a.finished_at, a.error_class, a.error_message, a.traceback, a.exit_code, a.recorded_by, a.late_state,
+       a.late_at
+FROM headrace.attempts a
+WHERE a.task = $1 AND NOT (a.state = 'refused' AND EXISTS (
+    SELECT FROM headrace.history h WHERE h.id = a.task AND h.claim_no = a.claim_no AND h.state = 'completed'
+))
+UNION ALL
+SELECT h.id, h.claim_no, h.run_no, h.attempt, 'succeeded', true, h.worker, h.executor, a.handle, h.claimed_at,
+       h.started_at, h.finished_at, NULL, NULL, NULL, NULL, 'worker', a.late_state, a.late_at
+FROM headrace.history h LEFT JOIN headrace.attempts a ON a.task = h.id AND a.claim_no = h.claim_no
+WHERE h.id = $1 AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
+ORDER BY claim_no;
 
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.

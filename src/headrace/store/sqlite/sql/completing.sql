@@ -2,14 +2,14 @@
 -- The outcomes of one batch, in memory and of this connection alone. Written once, it lets each table be changed by one
 -- statement for the whole batch: a statement for each row costs SQLite four times as much.
 CREATE TEMP TABLE IF NOT EXISTS headrace_completed (
-    id INTEGER PRIMARY KEY, claim_no INTEGER, executor TEXT, recorded_by TEXT, ran_for INTEGER, result TEXT,
-    result_ref TEXT, result_expires_at INTEGER
+    id INTEGER PRIMARY KEY, claim_no INTEGER, executor TEXT, ran_for INTEGER, result TEXT, result_ref TEXT,
+    result_expires_at INTEGER
 )
 
 -- name: note_completed
 -- One outcome.
-INSERT INTO temp.headrace_completed (id, claim_no, executor, recorded_by, ran_for, result, result_ref, result_expires_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO temp.headrace_completed (id, claim_no, executor, ran_for, result, result_ref, result_expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_unfenced
 -- Whose claim no longer holds.
@@ -22,17 +22,15 @@ WHERE NOT EXISTS (
 RETURNING id
 
 -- name: completed_attempts
--- As `close_attempt` does. The worker's stopwatch and the clock differ a little; nothing started before its claim.
+-- As `close_attempt` does, of those whose start was written: the attempt of any other is its history row. The worker's stopwatch and the clock differ a little; nothing started before its claim.
 INSERT INTO headrace_attempts (
     task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at, recorded_by
 )
 SELECT
-    t.id, t.claim_no, t.run_no, t.attempt + 1, 'succeeded', 1, t.worker, done.executor, t.claimed_at,
-    coalesce(t.started_at, max(:now - done.ran_for, coalesce(t.claimed_at, 0))),
-    max(:now, coalesce(t.started_at, max(:now - done.ran_for, coalesce(t.claimed_at, 0)), t.claimed_at, :now)),
-    done.recorded_by
+    t.id, t.claim_no, t.run_no, t.attempt + 1, 'succeeded', 1, t.worker, done.executor, t.claimed_at, t.started_at,
+    max(:now, t.started_at), 'worker'
 FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
-WHERE true
+WHERE t.started_at IS NOT NULL
 ON CONFLICT (task, claim_no) DO UPDATE SET
     attempt = excluded.attempt, state = excluded.state, charged = excluded.charged, worker = excluded.worker,
     claimed_at = excluded.claimed_at,
@@ -46,7 +44,7 @@ INSERT INTO headrace_history (
     id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, worker, job,
     critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
     eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress, finished_at, dead_letter,
-    result, result_ref, result_expires_at
+    result, result_ref, result_expires_at, executor
 )
 SELECT
     t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, 'completed', t.claim_no, t.attempt + 1, t.losses,
@@ -57,14 +55,14 @@ SELECT
         :now,
         coalesce(t.started_at, max(:now - done.ran_for, coalesce(t.claimed_at, 0)), t.claimed_at, t.enqueued_at)
     ),
-    t.dead_letter, done.result, done.result_ref, done.result_expires_at
+    t.dead_letter, done.result, done.result_ref, done.result_expires_at, done.executor
 FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
 
 -- name: completed_with_more
--- Those that hold something beside their row.
-SELECT t.id, t.job, t.keyed, t.gates
+-- Those that have something beside their row.
+SELECT t.id, t.job, t.keyed, t.gates, t.started_at IS NOT NULL
 FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
-WHERE t.job IS NOT NULL OR t.keyed OR t.gates IS NOT NULL
+WHERE t.job IS NOT NULL OR t.keyed OR t.gates IS NOT NULL OR t.started_at IS NOT NULL
 
 -- name: delete_completed
 -- The other half of the move.

@@ -20,14 +20,15 @@ INSERT INTO headrace_history (
     id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts, worker,
     job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
     eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress, finished_at, dead_letter,
-    result, result_ref, result_expires_at, error_class, error_message
+    result, result_ref, result_expires_at, error_class, error_message, executor
 )
 SELECT
     id, name, kind, queue, pool, lane, priority, :state, :reason, :claim_no, :attempt, :losses, run_no, max_attempts,
     worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
     enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress,
     max(:now, coalesce(:started_at, claimed_at, enqueued_at)),
-    dead_letter OR :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message
+    dead_letter OR :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message,
+    :executor
 FROM headrace_tasks WHERE id = :task
 
 -- name: delete_tasks
@@ -62,16 +63,22 @@ ON CONFLICT (task, claim_no) DO UPDATE SET
 
 -- name: outcomes_of_claims
 -- What stands for reports that the fence refused: their attempt, the live row, the history. Parameters: [task, claim_no].
-SELECT ref.key, a.state, a.recorded_by, a.worker, t.claim_no, t.state, h.claim_no, h.state,
+-- The attempt of a plain success is its history row, see `attempts`.
+SELECT ref.key, iif(own.id IS NULL, a.state, 'succeeded'), iif(own.id IS NULL, a.recorded_by, 'worker'),
+    iif(own.id IS NULL, a.worker, own.worker), t.claim_no, t.state, h.claim_no, h.state,
     coalesce(t.run_no, h.run_no), h.worker
 FROM json_each(:refs) AS ref
 LEFT JOIN headrace_attempts AS a
     ON a.task = json_extract(ref.value, '$[0]') AND a.claim_no = json_extract(ref.value, '$[1]')
 LEFT JOIN headrace_tasks AS t ON t.id = json_extract(ref.value, '$[0]')
 LEFT JOIN headrace_history AS h ON h.id = json_extract(ref.value, '$[0]')
+LEFT JOIN headrace_history AS own
+    ON own.id = json_extract(ref.value, '$[0]') AND own.claim_no = json_extract(ref.value, '$[1]')
+    AND own.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
 
 -- name: record_late
--- A refused report is kept beside what stands.
+-- A refused report is kept beside what stands. A row of its own says nothing of how the claim ended, so it does not
+-- hide the success that history tells.
 INSERT INTO headrace_attempts (task, claim_no, run_no, state, worker, recorded_by, late_state, late_at)
 VALUES (:task, :claim_no, :run_no, 'refused', :worker, :recorded_by, :late_state, :now)
 ON CONFLICT (task, claim_no) DO UPDATE SET late_state = excluded.late_state, late_at = excluded.late_at

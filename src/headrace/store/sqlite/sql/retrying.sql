@@ -35,6 +35,19 @@ SELECT
     CASE WHEN job IS NULL THEN :now ELSE order_at END, :now + CAST(max_age * 1000000 AS INTEGER), :now
 FROM headrace_history WHERE id = :task
 
+-- name: keep_attempt
+-- A plain success was told by the row that leaves history.
+INSERT INTO headrace_attempts (
+    task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at, recorded_by
+)
+SELECT id, claim_no, run_no, attempt, 'succeeded', 1, worker, executor, claimed_at, started_at, finished_at, 'worker'
+FROM headrace_history WHERE id = ?
+ON CONFLICT (task, claim_no) DO UPDATE SET
+    run_no = excluded.run_no, attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+    worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
+    started_at = excluded.started_at, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
+WHERE state = 'refused'
+
 -- name: leave_history
 -- The other half of the move.
 DELETE FROM headrace_history WHERE id = ? RETURNING queue

@@ -72,6 +72,20 @@ BEGIN
                instant + make_interval(secs => g.max_age), instant
         FROM gone g
         RETURNING t.id, t.queue
+    ), tried AS (
+        -- A plain success was told by the row that leaves history.
+        INSERT INTO headrace.attempts AS a (
+            task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
+            recorded_by
+        )
+        SELECT g.id, g.claim_no, g.run_no, g.attempt, 'succeeded', true, g.worker, g.executor, g.claimed_at,
+               g.started_at, g.finished_at, 'worker'
+        FROM gone g WHERE g.state = 'completed'
+        ON CONFLICT (task, claim_no) DO UPDATE
+        SET run_no = excluded.run_no, attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
+            worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
+            started_at = excluded.started_at, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
+        WHERE a.state = 'refused'
     ), told AS (
         SELECT count(pg_notify('headrace', q.queue)) AS n FROM (SELECT DISTINCT queue FROM born) AS q
     )

@@ -134,7 +134,7 @@ BEGIN
             id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
             worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
             enqueued_at, eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress,
-            finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message
+            finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message, executor
         )
         SELECT m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, m.state, m.reason, m.claim_no,
                m.attempt + m.charged::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
@@ -143,7 +143,8 @@ BEGIN
                m.progress, greatest(instant, m.started_at), m.dead_letter, m.result, m.result_ref,
                instant + make_interval(secs => m.result_ttl),
                coalesce(m.error_class, CASE WHEN m.reason = 'expired' THEN 'headrace.Expired' END),
-               coalesce(m.error_message, CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END)
+               coalesce(m.error_message, CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END),
+               m.executor
         FROM moved m
     ), tried AS (
         INSERT INTO headrace.attempts AS a (
@@ -154,7 +155,12 @@ BEGIN
                coalesce(m.attempt_state, CASE WHEN m.state = 'cancelled' THEN 'cancelled' ELSE 'released' END),
                m.charged, m.worker, m.executor, m.claimed_at, m.started_at, greatest(instant, m.started_at),
                m.error_class, m.error_message, m.traceback, m.exit_code, m.recorded_by
-        FROM moved m WHERE m.attempt_state IS NOT NULL OR m.written_start IS NOT NULL
+        FROM moved m
+        -- A plain success is told by its history row, which is all of its attempt.
+        WHERE m.written_start IS NOT NULL OR m.attempt_state IS NOT NULL AND NOT (
+            m.state = 'completed' AND m.attempt_state = 'succeeded' AND m.charged AND m.recorded_by = 'worker'
+            AND m.error_class IS NULL
+        )
         ON CONFLICT (task, claim_no) DO UPDATE
         SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
             worker = excluded.worker, claimed_at = excluded.claimed_at,

@@ -1,32 +1,22 @@
 """An app on a fresh database of each kind, with its schema."""
 
-import asyncio
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from headrace import App
-from headrace.store.connect import connect
-from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PostgresServer) -> Iterator[str]:
-    """A database that has the schema: copying it is faster than migrating each time."""
-    name = f"headrace_client_template_{os.getpid()}"
-    url = postgres_server.create_database(name)
+def postgres_template(migrated_postgres_template: str) -> str:
+    return migrated_postgres_template
 
-    async def upgrade() -> None:
-        store = connect(url)
-        try:
-            await store.upgrade()
-        finally:
-            await store.close()
 
-    asyncio.run(upgrade())
-    yield name
-    postgres_server.drop_database(name)
+@pytest.fixture(scope="session")
+def sqlite_template(migrated_sqlite_template: Path) -> Path:
+    return migrated_sqlite_template
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """Databases that already have the schema: migrated once, then emptied or copied, as there are hundreds of cases."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from headrace.store import migrations
 from tests.support.postgres import PostgresServer
 
 _EMPTY = """
@@ -21,18 +19,17 @@ END $$
 
 
 @pytest.fixture(scope="session")
-def migrated_postgres(postgres_server: PostgresServer) -> Iterator[str]:
+def conformance_database(postgres_server: PostgresServer, migrated_postgres_template: str) -> Iterator[str]:
     name = f"headrace_conformance_{os.getpid()}"
-    url = postgres_server.create_database(name)
-    migrations.upgrade(url, name="headrace")
+    postgres_server.create_database(name, migrated_postgres_template)
     yield name
     postgres_server.drop_database(name)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer, migrated_postgres: str) -> str:
-    empty_postgres(postgres_server, migrated_postgres)
-    return postgres_server.url(migrated_postgres)
+def postgres_url(postgres_server: PostgresServer, conformance_database: str) -> str:
+    empty_postgres(postgres_server, conformance_database)
+    return postgres_server.url(conformance_database)
 
 
 def empty_postgres(server: PostgresServer, database: str) -> None:
@@ -41,13 +38,5 @@ def empty_postgres(server: PostgresServer, database: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("template") / "headrace.db"
-    migrations.upgrade(f"sqlite:///{path}", name="headrace")
-    return path
-
-
-@pytest.fixture
-def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    shutil.copy(sqlite_template, tmp_path / "headrace.db")
-    return f"sqlite:///{tmp_path / 'headrace.db'}"
+def sqlite_template(migrated_sqlite_template: Path) -> Path:
+    return migrated_sqlite_template

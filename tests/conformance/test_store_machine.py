@@ -383,7 +383,7 @@ def test_random_histories_agree_with_the_model(store_url: str, tmp_path: Path, r
 
     def machine() -> LedgerMachine:
         if not store_url.startswith("sqlite:"):
-            empty_postgres(request.getfixturevalue("postgres_server"), request.getfixturevalue("migrated_postgres"))
+            empty_postgres(request.getfixturevalue("postgres_server"), request.getfixturevalue("conformance_database"))
             return LedgerMachine(lambda: connect(store_url), None)
         path = tmp_path / f"{next(numbers)}.db"
         shutil.copy(request.getfixturevalue("sqlite_template"), path)

@@ -12,6 +12,16 @@ from tests.support.postgres import PostgresServer
 from tests.support.sizes import sized
 
 
+@pytest.fixture(scope="session")
+def postgres_template(migrated_postgres_template: str) -> str:
+    return migrated_postgres_template
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(migrated_sqlite_template: Path) -> Path:
+    return migrated_sqlite_template
+
+
 @pytest.fixture
 def harness(store_url: str, tmp_path: Path) -> Iterator[Harness]:
     """On both databases."""
@@ -51,9 +61,11 @@ def shared_sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def shared_postgres_url(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
+def shared_postgres_url(
+    postgres_server: PostgresServer, postgres_template: str, request: pytest.FixtureRequest
+) -> Iterator[str]:
     name = f"headrace_shared_{os.getpid()}_{request.node.name.partition('.')[0]}"
-    url = postgres_server.create_database(name)
+    url = postgres_server.create_database(name, postgres_template)
     prepare(url)
     yield url
     postgres_server.drop_database(name)

@@ -85,9 +85,10 @@ class Tree:
 
         def ready() -> bool:
             assert self.process.poll() is None, f"the worker ended ({self.process.returncode}):\n{self.output()}"
-            # The row comes first; a worker says that it takes work once it has opened the store.
+            # A worker says that it takes work once it has opened the store. The log is looked at first: to look for
+            # the processes reads the environment of every one on this machine, and slows down what is waited for.
             return (
-                len(self.workers()) >= processes and self.log.read_text(errors="replace").count(" takes ") >= processes
+                self.log.read_text(errors="replace").count(" takes ") >= processes and len(self.workers()) >= processes
             )
 
         wait_until(ready, START_CEILING, message=f"{processes} workers take work")

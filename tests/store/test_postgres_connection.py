@@ -174,6 +174,7 @@ async def test_a_users_transaction_that_comes_too_late_for_its_job(postgres_url:
         assert (record.state, record.total, record.completed, record.cancelled) == ("completed", 2, 1, 1)
 
 
+@pytest.mark.parametrize("postgres_template", [None], ids=["empty"])
 async def test_no_schema_says_what_to_run(postgres_url: str) -> None:
     with pytest.raises(SchemaError, match="headrace db upgrade"):
         await PostgresStore(postgres_url, StoreOptions()).open()

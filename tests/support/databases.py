@@ -2,7 +2,10 @@
 
 - `postgres_server`   the session's PostgreSQL (`PostgresServer`)
 - `private_postgres`  the same, when the test must stop or restart it (skips on an external server)
-- `postgres_template` name of the database that new ones are copied from; override it to install a schema once
+- `postgres_template` name of the database that new ones are copied from; None is an empty one
+- `sqlite_template`   the same for SQLite: the path of a file
+- `migrated_postgres_template`, `migrated_sqlite_template`  those that have headrace's schema, made once. To copy takes
+  far less time than to migrate, so a folder whose tests need the schema overrides the two above with them
 - `postgres_url`      a fresh PostgreSQL database, dropped afterwards
 - `sqlite_url`        a fresh SQLite file
 - `store_url`         both of them, one after the other: the test runs as [sqlite] and as [postgres]
@@ -10,11 +13,13 @@
 
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from headrace.store import migrations
 from tests.support.parts import missing
 from tests.support.postgres import PostgresMissing, PostgresServer, PrivatePostgres, running_server
 
@@ -50,6 +55,26 @@ def postgres_template() -> str | None:
     return None
 
 
+@pytest.fixture(scope="session")
+def migrated_postgres_template(postgres_server: PostgresServer) -> Iterator[str]:
+    name = f"headrace_migrated_{os.getpid()}"
+    migrations.upgrade(postgres_server.create_database(name), name="headrace")
+    yield name
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template() -> Path | None:
+    return None
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("migrated") / "headrace.db"
+    migrations.upgrade(f"sqlite:///{path}", name="headrace")
+    return path
+
+
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer, postgres_template: str | None) -> Iterator[str]:
     name = f"headrace_test_{os.getpid()}_{next(_NUMBERS)}"
@@ -58,8 +83,11 @@ def postgres_url(postgres_server: PostgresServer, postgres_template: str | None)
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'headrace.db'}"
+def sqlite_url(tmp_path: Path, sqlite_template: Path | None) -> str:
+    path = tmp_path / "headrace.db"
+    if sqlite_template is not None:
+        shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

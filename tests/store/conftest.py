@@ -1,0 +1,15 @@
+"""Databases that already have the schema."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres_template(migrated_postgres_template: str) -> str:
+    return migrated_postgres_template
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(migrated_sqlite_template: Path) -> Path:
+    return migrated_sqlite_template

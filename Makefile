@@ -20,7 +20,7 @@ demo: ## Install the core and watch tasks survive a killed worker
 	@sh tools/install core
 	@.venv/bin/headrace demo
 
-test: ## Run the tests (starts a private PostgreSQL), some 17 minutes on two cores
+test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 	@sh tools/install test
 	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTEST) $(ARGS)
 

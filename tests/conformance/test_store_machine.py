@@ -393,7 +393,7 @@ def test_random_histories_agree_with_the_model(store_url: str, tmp_path: Path, r
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=sized(small=20, full=400),
+            max_examples=sized(small=10, full=400),
             stateful_step_count=40,
             suppress_health_check=list(HealthCheck),
         ),

@@ -70,9 +70,9 @@ class Arguments:
 
     def load(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The typed arguments of a stored call."""
-        compiled = self.compiled
+        compiled = self._compiled or self.compiled
         try:
-            values = compiled.adapter.validate_json(text)
+            values = compiled.load(text)
         except ValueError as error:
             raise ArgumentError(f"task {self._name}: the stored arguments do not fit: {_explain(error)}") from None
         if not compiled.positional_only and compiled.rest is None:
@@ -101,9 +101,12 @@ class Arguments:
         return complete
 
     def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
+        injected = (self._compiled or self.compiled).injected
+        if not injected:
+            return {}
         return {
             parameter: find_injected(self._name, parameter, annotation, context=context, resources=resources)
-            for parameter, annotation in self.compiled.injected.items()
+            for parameter, annotation in injected.items()
         }
 
     def _gather(self, compiled: "_Compiled", args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,8 +185,9 @@ class _Compiled:
                 f"task {name}: an annotation cannot be validated: {error}; annotate with types that JSON can carry, "
                 "or Resource[…] for what the worker provides"
             ) from error
-        # Straight to the compiled validator: this is the hot path of a bulk enqueue.
+        # Straight to the compiled validator: these are on the hot paths of a bulk enqueue and of a worker.
         self.validate = self.adapter.validator.validate_python
+        self.load = self.adapter.validator.validate_json
         self.may_hold_refused = not self.is_json or bool(self.raw) or rest_keywords
 
 

@@ -43,6 +43,10 @@ class Task[**P, R]:
         self._engine = engine
         self._arguments = Arguments(function, name=name, strict=engine.settings.strict)
         self._result = Result(function, name=name)
+        # What a worker asks (executors.base.Entry), without a frame in between: it does so for every task.
+        self.load_arguments = self._arguments.load
+        self.dump_result = self._result.dump
+        self.inject = self._arguments.inject
         self._check()
         self._prepare = Preparation(engine, self)
         functools.update_wrapper(cast("Any", self), function)
@@ -98,17 +102,6 @@ class Task[**P, R]:
 
     enqueue = sync_form(aenqueue)
     enqueue_many = sync_form(aenqueue_many)
-
-    # What a worker asks (executors.base.Entry).
-
-    def load_arguments(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self._arguments.load(text)
-
-    def dump_result(self, value: Any) -> str:
-        return self._result.dump(value)
-
-    def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
-        return self._arguments.inject(context, resources)
 
     @property
     def arguments(self) -> Arguments:

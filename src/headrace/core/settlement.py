@@ -66,6 +66,31 @@ class Execution:
 _NOTHING = Execution()
 
 
+def success(
+    claim: ClaimedTask,
+    outcome: Completed,
+    *,
+    ran_for: float | None,
+    executor: str | None,
+    result_ttl: float | None,
+    recorded_by: str = "worker",
+) -> Settlement:
+    """Nothing is to be decided: a success stands, also of a task that someone is cancelling."""
+    return Settlement(
+        task=claim.id,
+        claim_no=claim.claim_no,
+        state=TaskState.COMPLETED,
+        charged=True,
+        attempt=AttemptState.SUCCEEDED,
+        result=outcome.result,
+        result_ref=outcome.result_ref,
+        ran_for=ran_for,
+        recorded_by=recorded_by,
+        executor=executor,
+        result_ttl=result_ttl,
+    )
+
+
 def settle(
     claim: ClaimedTask,
     outcome: Outcome,
@@ -77,18 +102,13 @@ def settle(
     """Decide what becomes of a claimed task. The store still checks the fence, the age and the cancellation."""
     # The commonest by far, before the functions below are made: those would cost more than the decision.
     if isinstance(outcome, Completed):
-        return Settlement(
-            task=claim.id,
-            claim_no=claim.claim_no,
-            state=TaskState.COMPLETED,
-            charged=True,
-            attempt=AttemptState.SUCCEEDED,
-            result=outcome.result,
-            result_ref=outcome.result_ref,
+        return success(
+            claim,
+            outcome,
             ran_for=execution.ran_for,
-            recorded_by=execution.recorded_by,
             executor=execution.executor,
             result_ttl=execution.result_ttl,
+            recorded_by=execution.recorded_by,
         )
 
     def write(state: TaskState, **changes: object) -> Settlement:

@@ -12,6 +12,7 @@ cancellation by which a timer wakes the coroutine into SoftTimeLimitExceeded, an
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
@@ -98,7 +99,22 @@ class Attempt(Coroutine[Any, Any, None]):
 
     @override
     def send(self, value: Any, /) -> Any:
-        return self._step(self._user.send, value)
+        # As `_step`, without its frame: for most coroutines this is the whole way.
+        if self.outcome is not None:
+            raise StopIteration
+        memory, place = self._mark
+        memory[place] = 1
+        try:
+            return self._user.send(value)
+        except StopIteration as end:
+            self._returned(end.value)
+        except BaseException as error:
+            if self._is_to_be_told(error):
+                return self._step(self._user.throw, error)
+            self._raised(error)
+        finally:
+            memory[place] = 0
+        raise StopIteration
 
     @override
     def throw(self, typ: Any, val: Any = None, tb: Any = None, /) -> Any:
@@ -132,25 +148,33 @@ class Attempt(Coroutine[Any, Any, None]):
         try:
             return step(argument)
         except StopIteration as end:
-            self.context.control.open = False
-            self.finish(self._outcome_of(end.value))
+            self._returned(end.value)
         except BaseException as error:
-            if isinstance(error, SoftTimeLimitExceeded) and self._user.cr_frame is not None:
-                # The signal arrived between the driver and the coroutine, which has not seen it yet.
+            if self._is_to_be_told(error):
                 return self._step(self._user.throw, error)
-            self.context.control.open = False
-            self.finish(self._outcome_of_error(error))
+            self._raised(error)
         finally:
             memory[place] = 0
         raise StopIteration
 
+    def _is_to_be_told(self, error: BaseException) -> bool:
+        """Whether the signal arrived between the driver and the coroutine, which has not seen it yet."""
+        return isinstance(error, SoftTimeLimitExceeded) and self._user.cr_frame is not None
+
     # --- how it ends --------------------------------------------------------------------------------------------------
 
-    def _outcome_of(self, value: Any) -> Outcome:
+    def _returned(self, value: Any) -> None:
+        self.context.control.open = False
+        launch = self.launch
         if self.timed_out:
-            return timed_out(self.launch.limits.hard)
-        assert self.launch.entry is not None
-        return outcome_of_value(value, self.launch.entry, self.launch.policy, result_limit=self._limit)
+            self.finish(timed_out(launch.limits.hard))
+            return
+        assert launch.entry is not None
+        self.finish(outcome_of_value(value, launch.entry, launch.policy, result_limit=self._limit))
+
+    def _raised(self, error: BaseException) -> None:
+        self.context.control.open = False
+        self.finish(self._outcome_of_error(error))
 
     def _outcome_of_error(self, error: BaseException) -> Outcome:
         if self.timed_out:
@@ -252,9 +276,11 @@ class CoroutineExecutor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._channel: Channel = host.channel
         self._signals = False
+        self._pid = os.getpid()
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._channel = LoopChannel(self._host.channel, self._loop)
         self._signals = install_handlers()
         SubTaskFactory.install(self._loop)
@@ -304,7 +330,13 @@ class CoroutineExecutor:
         context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
         soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
         entered = table.enter(
-            index, worker=self._slots.worker, ref=(claim.id, claim.claim_no), soft=soft, hard=limits.hard, kind=LOOP
+            index,
+            worker=self._slots.worker,
+            ref=(claim.id, claim.claim_no),
+            soft=soft,
+            hard=limits.hard,
+            pid=self._pid,
+            kind=LOOP,
         )
         # From here on, because types that load arguments are user code: what kills the process there is charged.
         memory, place = mark = table.mark(index)

@@ -19,15 +19,17 @@ from headrace.core.task import Ref
 # used, verdict, kind, interrupted, pid, worker index, task, claim_no, entered, soft deadline, hard deadline
 # (the first of the four bytes before the task says `inside`: see SlotTable.mark)
 _SLOT = struct.Struct("<BBBBii4xqqddd")
+_SLOT_SIZE = _SLOT.size
 _VERDICT, _INTERRUPTED, _INSIDE = 1, 3, 12
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
 _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
+_WAITING_SIZE = _WAITING.size
 _PLACES = 4096  # what the buffers of all pools can hold; the file is sparse
 
 _FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
-_FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * _PLACES * _WAITING.size
+_FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * _PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
 VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
@@ -84,7 +86,7 @@ class SlotTable:
         self._memory.close()
 
     def _offset(self, index: int) -> int:
-        return _FIRST_SLOT + index * _SLOT.size
+        return _FIRST_SLOT + index * _SLOT_SIZE
 
     def enter(
         self,
@@ -99,7 +101,7 @@ class SlotTable:
     ) -> float:
         """Say that user code of `ref` is about to be entered in this process. Returns the instant of entry."""
         now = time.monotonic()
-        offset = self._offset(index)
+        offset = _FIRST_SLOT + index * _SLOT_SIZE
         _SLOT.pack_into(
             self._memory,
             offset,
@@ -119,7 +121,7 @@ class SlotTable:
         return now
 
     def leave(self, index: int) -> None:
-        self._memory[self._offset(index)] = FREE
+        self._memory[_FIRST_SLOT + index * _SLOT_SIZE] = FREE
 
     def judge(self, index: int, verdict: int) -> None:
         """Written by the one who kills, before the kill, so that whoever sees the death knows why."""
@@ -133,7 +135,7 @@ class SlotTable:
         """Where to write 1 while the loop executes this attempt's code and 0 when it goes on to another: when the
         process dies, the one inside did it and those that waited did not. A byte, because it is written at each step.
         """
-        return self._memory, self._offset(index) + _INSIDE
+        return self._memory, _FIRST_SLOT + index * _SLOT_SIZE + _INSIDE
 
     def read(self, index: int) -> Occupied | None:
         """What the slot says, or None when it is free or being written at this moment."""
@@ -166,15 +168,15 @@ class SlotTable:
                     found.append(slot)
         return found
 
-    def put_waiting(self, worker: int, place: int, ref: Ref) -> None:
-        """What a worker process has claimed and not started, so that its supervisor can give it away when the process
-        no longer turns: what is not here has been started, and may have an outcome already.
+    def waiting_places(self, worker: int) -> tuple[mmap.mmap, int]:
+        """Where a worker process notes what it has claimed and not started, so that its supervisor can give it away
+        when the process no longer turns: what is not there has been started, and may have an outcome already.
         """
-        _WAITING.pack_into(self._memory, _FIRST_PLACE + (worker * _PLACES + place) * _WAITING.size, *ref)
+        return self._memory, _FIRST_PLACE + worker * _PLACES * _WAITING_SIZE
 
     def waiting(self, worker: int) -> set[Ref]:
-        first = _FIRST_PLACE + worker * _PLACES * _WAITING.size
-        found = _WAITING.iter_unpack(self._memory[first : first + _PLACES * _WAITING.size])
+        memory, first = self.waiting_places(worker)
+        found = _WAITING.iter_unpack(memory[first : first + _PLACES * _WAITING_SIZE])
         return {Ref(task, claim_no) for task, claim_no in found if task}
 
     def tick(self, worker: int) -> None:
@@ -183,9 +185,6 @@ class SlotTable:
 
     def last_tick(self, worker: int) -> float:
         return _TICK.unpack_from(self._memory, _HEADER.size + worker * _TICK.size)[0]
-
-
-_NOBODY = Ref(0, 0)
 
 
 class SlotRange:
@@ -199,6 +198,7 @@ class SlotRange:
             raise ValueError(f"slots {first} to {last} do not lie in a table of {table.capacity}")
         self._free = list(range(last - 1, first - 1, -1))
         self._places = list(range(_PLACES - 1, -1, -1))
+        self._waiting, self._first_place = table.waiting_places(worker)
 
     def free(self) -> int:
         return len(self._free)
@@ -215,14 +215,13 @@ class SlotRange:
         if not self._places:
             return None
         place = self._places.pop()
-        self.table.put_waiting(self.worker, place, ref)
+        _WAITING.pack_into(self._waiting, self._first_place + place * _WAITING_SIZE, *ref)
         return place
 
     def no_longer_waits(self, place: int) -> None:
-        self.table.put_waiting(self.worker, place, _NOBODY)
+        _WAITING.pack_into(self._waiting, self._first_place + place * _WAITING_SIZE, 0, 0)
         self._places.append(place)
 
     def forget_waiting(self) -> None:
         """A new process: what the one before it noted is nobody's any more."""
-        for place in range(_PLACES):
-            self.table.put_waiting(self.worker, place, _NOBODY)
+        self._waiting[self._first_place : self._first_place + _PLACES * _WAITING_SIZE] = bytes(_PLACES * _WAITING_SIZE)

@@ -49,6 +49,7 @@ class ThreadAttempt:
         self.entered = 0.0
         self.thread = 0
         self.lock = threading.Lock()
+        self.aimed_at = False  # something was raised into the thread, and may not have arrived
         self.timers: list[asyncio.TimerHandle] = []
 
     def call(self, call: Call, limit: int) -> Outcome:
@@ -77,13 +78,15 @@ class ThreadAttempt:
     def _shut(self) -> None:
         with self.lock:
             self.context.control.open = False
-            _raise_in_thread(self.thread, ctypes.py_object())  # NULL: forget what has not been raised yet
+            if self.aimed_at:
+                _raise_in_thread(self.thread, ctypes.py_object())  # NULL: forget what has not been raised yet
 
     def interrupt(self, kind: type[BaseException]) -> bool:
         """From the loop: raise at the next bytecode of the thread, if it is still inside."""
         with self.lock:
             if not self.context.control.open:
                 return False
+            self.aimed_at = True
             _raise_in_thread(self.thread, ctypes.py_object(kind))
             return True
 

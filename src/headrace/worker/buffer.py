@@ -17,18 +17,18 @@ class LaneBuffer:
     priority: then it is put where it belongs.
     """
 
-    __slots__ = ("_entries", "more")
+    __slots__ = ("entries", "more")
 
     def __init__(self) -> None:
-        self._entries: deque[_Entry] = deque()
+        self.entries: deque[_Entry] = deque()
         # Whether the lane is taken to have more in the store: it delivered all it was last asked for.
         self.more = True
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def push(self, held: Held) -> None:
-        claim, entries = held.claim, self._entries
+        claim, entries = held.claim, self.entries
         # With the number of the claim: what was given back from here may come again before it is removed.
         entry = (-claim.priority, claim.order_at, claim.id, claim.claim_no, held)
         if not entries or entries[-1] < entry:
@@ -37,13 +37,10 @@ class LaneBuffer:
             bisect.insort(entries, entry)
 
     def pop(self) -> Held:
-        return self._entries.popleft()[4]
+        return self.entries.popleft()[4]
 
     def remove(self, gone: Set[Held]) -> None:
-        self._entries = deque(entry for entry in self._entries if entry[4] not in gone)
-
-    def entries(self) -> list[Held]:
-        return [entry[4] for entry in self._entries]
+        self.entries = deque(entry for entry in self.entries if entry[4] not in gone)
 
 
 class QueueBuffer:
@@ -55,10 +52,10 @@ class QueueBuffer:
         self.queue = queue
         self.credit = credit
         self._primary, self._retry = LaneBuffer(), LaneBuffer()
-        self.lanes = {Lane.PRIMARY: self._primary, Lane.RETRY: self._retry}
+        self.lanes: dict[int, LaneBuffer] = {Lane.PRIMARY: self._primary, Lane.RETRY: self._retry}
 
     def __len__(self) -> int:
-        return len(self._primary) + len(self._retry)
+        return len(self._primary.entries) + len(self._retry.entries)
 
     @property
     def more(self) -> bool:
@@ -70,9 +67,12 @@ class QueueBuffer:
         A lane that has nothing here but more in the store still lets the other earn credit; when its own turn comes
         while nothing of it is here, the other lane goes first and the turn is kept, not lost.
         """
+        primary, retry = self._primary, self._retry
+        if primary.entries and not retry.entries and not retry.more:
+            return primary.entries.popleft()[4]  # by far the commonest: nobody to share with
         if self._contested and not self.owes():
             return self.lanes[self.credit.pick(True, True) or Lane.PRIMARY].pop()
-        return (self._primary or self._retry).pop()
+        return (primary or retry).pop()
 
     @property
     def _contested(self) -> bool:
@@ -140,25 +140,27 @@ class Buffer:
         return found
 
     def add(self, held: Held) -> None:
-        self.queue(held.pool, held.claim.queue).lanes[Lane(held.claim.lane)].push(held)
-        self._counts[held.pool] = self._counts.get(held.pool, 0) + 1
+        pool = held.pool
+        self.queue(pool, held.claim.queue).lanes[held.claim.lane].push(held)
+        self._counts[pool] = self._counts.get(pool, 0) + 1
         if self._slots is not None:
             held.place = self._slots.wait(held.ref)
 
     def _left(self, held: Held) -> Held:
-        if self._slots is not None and held.place is not None:
+        if held.place is not None and self._slots is not None:
             self._slots.no_longer_waits(held.place)
             held.place = None
         return held
 
     def take(self, pool: Pool) -> Held | None:
-        if not self._counts.get(pool):
+        count = self._counts.get(pool)
+        if not count:
             return None
         turns = self._turns[pool]
         while True:
             turns.rotate(-1)
             if turns[-1]:
-                self._counts[pool] -= 1
+                self._counts[pool] = count - 1
                 return self._left(turns[-1].take())
 
     def remove(self, held: Held) -> None:
@@ -171,9 +173,7 @@ class Buffer:
         return old
 
     def entries(self) -> list[Held]:
-        return [
-            held for queue in self._queues.values() for lane in queue.lanes.values() if lane for held in lane.entries()
-        ]
+        return [entry[4] for queue in self._queues.values() for lane in queue.lanes.values() for entry in lane.entries]
 
     def _remove(self, gone: Set[Held]) -> None:
         if not gone:

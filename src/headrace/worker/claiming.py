@@ -13,8 +13,7 @@ from headrace.store.base import Store
 from headrace.worker.buffer import Buffer
 
 _AHEAD = 0.1  # seconds of work that the buffer holds beyond the free slots
-_CLAIM = 500
-_DEEPEST = 2 * _CLAIM  # one runs while the other is on its way
+_DEEPEST = 1000  # one half runs while the other is on its way
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 
@@ -229,14 +228,18 @@ class Claimer:
         ]
 
     def _room(self, pool: Pool) -> int:
-        """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches."""
+        """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches.
+
+        All that is missing: were it a batch at most, a worker that runs dry would claim just what it finished, with
+        nothing to run while that goes on, for ever.
+        """
         free = self._free[pool]()
         ahead = 0
         if pool in _BUFFERED:
             ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD))
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
-        return min(_CLAIM, target - buffered) if buffered <= target // 2 and buffered < target else 0
+        return target - buffered if buffered <= target // 2 and buffered < target else 0
 
     def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
         """Queues that had work share the room; the others are asked for a little, in case they have some now."""

@@ -5,12 +5,13 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.settlement import Settlement
-from headrace.core.states import AttemptState, Reason
+from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref
 from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
@@ -19,7 +20,7 @@ from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFin
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault, unknown
-from headrace.worker.finishing import Finisher, Landed, refs_of
+from headrace.worker.finishing import Finisher, Landed
 from headrace.worker.holding import Held, Holding, Stage
 from headrace.worker.options import WorkerOptions
 from headrace.worker.starting import Starter
@@ -74,7 +75,7 @@ class Dispatcher:
             store=store,
             worker=worker,
             buffer=self.buffer,
-            free={pool: self._free(pool) for pool in executors},
+            free={pool: partial(self._room, pool) for pool in executors},
             received=self.receive,
             poll=options.poll,
             busy=lambda: self.finisher.busy,
@@ -151,9 +152,8 @@ class Dispatcher:
 
     # --- through ----------------------------------------------------------------------------------------------------
 
-    def _free(self, pool: Pool) -> Callable[[], int]:
-        executor, capacity = self._executors[pool], self._capacity[pool]
-        return lambda: min(executor.free(), capacity - self._running[pool])
+    def _room(self, pool: Pool) -> int:
+        return min(self._executors[pool].free(), self._capacity[pool] - self._running[pool])
 
     def _inside(self, held: Held) -> bool:
         """What waits for a child has not started: were it written so, it would be charged if everything died now."""
@@ -165,23 +165,31 @@ class Dispatcher:
         now = time.monotonic()
         until = now + _LONGEST_TURN
         for pool in self._order:
-            executor, started = self._executors[pool], 0
-            capacity, begin = self._capacity[pool], self._begin.get(pool)
-            while now < until and self._running[pool] < capacity and executor.free() > 0:
-                held = self.buffer.take(pool)
-                if held is None:
-                    break
-                started += 1
-                if begin is not None and not self.starter.needed_before(held, now):
-                    self._launch_here(held, executor, begin, now)
-                else:
-                    self._in_background(held, self._attempt(held, executor))
-                now = time.monotonic()
+            if not self.buffer.count(pool):
+                continue
+            started, now = self._start_some(pool, now, until)
             if started:
                 self.claimer.throughput[pool].count(started, now)
                 self.claimer.hungry()
         if now >= until:
             self._next_turn()
+
+    def _start_some(self, pool: Pool, now: float, until: float) -> tuple[int, float]:
+        """As many as have room, until the turn is over: how many, and the instant after the last."""
+        executor, begin, started = self._executors[pool], self._begin.get(pool), 0
+        room = self._room(pool)
+        while room > 0 and now < until:
+            held = self.buffer.take(pool)
+            if held is None:
+                break
+            started += 1
+            if begin is None or self.starter.needed_before(held, now):
+                self._in_background(held, self._attempt(held, executor))
+                room = self._room(pool)
+            elif not self._launch_here(held, executor, begin, now):
+                room -= 1
+            now = time.monotonic()
+        return started, now
 
     def _next_turn(self) -> None:
         if not self._turn_pending:
@@ -193,23 +201,29 @@ class Dispatcher:
         self.dispatch()
         self.claimer.hungry()
 
-    def _launch_here(self, held: Held, executor: Executor, begin: Begin, now: float) -> None:
-        """Without an asyncio task of our own around it, which would cost a fifth of a short task's whole way."""
+    def _launch_here(self, held: Held, executor: Executor, begin: Begin, now: float) -> bool:
+        """Without an asyncio task of our own around it, which would cost a fifth of a short task's whole way.
+
+        Whether it is over: it needs its place no more.
+        """
         held.stage = Stage.RUNNING
         try:
             launch = self._pipeline.prepare(held.claim)
             if not isinstance(launch, Launch):
                 self._settle(held, launch)
-                return
-            self._announce(held, executor)
+                return True
+            if self._bus.hears(TaskStarted):
+                self._announce(held, executor)
             held.entered = now
             ran = begin(launch)
             if isinstance(ran, Ran):
                 self._ran(held, executor, launch, ran)
-            else:
-                self._in_background(held, self._await_rest(held, executor, launch, ran))
+                return True
+            self._in_background(held, self._await_rest(held, executor, launch, ran))
+            return False
         except Exception as error:
             self._settle(held, fault(error))
+            return True
 
     def _in_background(self, held: Held, attempt: Coroutine[Any, Any, None]) -> None:
         held.stage = Stage.RUNNING
@@ -278,17 +292,17 @@ class Dispatcher:
                 return
             if not _is_ours(held):
                 return
-        self._announce(held, executor)
+        if self._bus.hears(TaskStarted):
+            self._announce(held, executor)
         self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
     def _announce(self, held: Held, executor: Executor) -> None:
-        if self._bus.hears(TaskStarted):
-            claim = held.claim
-            self._bus.emit(
-                TaskStarted(
-                    task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
-                )
+        claim = held.claim
+        self._bus.emit(
+            TaskStarted(
+                task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
             )
+        )
 
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         # A child may not know a name that its parent knows: that, too, is not the task's fault.
@@ -314,22 +328,30 @@ class Dispatcher:
         self.finisher.add(self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor))
 
     def _landed(self, landed: Landed) -> None:
-        refused = landed.report.refused
+        refused, drop = landed.report.refused, self.holding.drop
         finished: list[tuple[ClaimedTask, Settlement]] = []
-        for settlement, ref in zip(landed.settlements, refs_of(landed.settlements), strict=True):
-            held = self.holding.drop(ref)
+        completed = 0
+        for settlement in landed.settlements:
+            ref = (settlement.task, settlement.claim_no)
+            held = drop(ref)
             if held is not None and held.landed is not None:
                 held.landed.set()
-            if ref in refused:
-                self.counts["refused"] += 1
-                self._bus.emit(ReportRefused(task=ref.id, claim_no=ref.claim_no, worker=self._worker(), act="finish"))
+            if refused and ref in refused:
+                self._count_refused(ref, act="finish")
                 continue
-            if settlement.state.terminal:
-                self.counts["completed" if settlement.state == "completed" else "failed"] += 1
+            if settlement.state is TaskState.COMPLETED:
+                completed += 1
+            elif settlement.state.terminal:
+                self.counts["failed"] += 1
             if held is not None:
                 finished.append((held.claim, settlement))
+        self.counts["completed"] += completed
         if finished and self._bus.hears(TasksFinished):
             self._bus.emit(TasksFinished(finished=finished))
+
+    def _count_refused(self, ref: tuple[int, int], *, act: str) -> None:
+        self.counts["refused"] += 1
+        self._bus.emit(ReportRefused(task=ref[0], claim_no=ref[1], worker=self._worker(), act=act))
 
     def _start_answered(self, held: Held, answer: Started) -> None:
         if answer is Started.CANCELLING:
@@ -338,10 +360,7 @@ class Dispatcher:
             # Someone else has it: end it here, and report nothing.
             held.abandoned = True
             self.holding.drop(held.ref)
-            self.counts["refused"] += 1
-            self._bus.emit(
-                ReportRefused(task=held.ref.id, claim_no=held.ref.claim_no, worker=self._worker(), act="start")
-            )
+            self._count_refused(held.ref, act="start")
             if held.entered is not None:
                 self._stop_soon(held, grace=self._options.cancel_grace, reason=Reason.LOST)
 

@@ -4,16 +4,16 @@ import json
 import random
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from headrace.core.classification import class_path
 from headrace.core.errors import UnknownTask
-from headrace.core.outcome import Cancelled, Expired, Failed, Outcome, Released
+from headrace.core.outcome import Cancelled, Completed, Expired, Failed, Outcome, Released
 from headrace.core.retry import ErrorSignature, Retry
-from headrace.core.settlement import Execution, Settlement, settle
+from headrace.core.settlement import Execution, Settlement, settle, success
 from headrace.core.states import Reason
 from headrace.core.task import ClaimedTask, ErrorInfo, Ref
 from headrace.executors.base import Entry, Executor, Launch, Limits, Ran, Source
@@ -74,11 +74,15 @@ class Pipeline:
         entry: Entry | None = None
         try:
             options = read_options(claim.options)
-            is_path = options.values.get("entrypoint")
-            # A path is imported by the child that runs it: an import may kill its process.
-            if claim.kind == "function" and not (is_path and claim.pool == "child"):
-                with self._inside(claim) if is_path else nullcontext():
-                    entry = self._source.resolve(claim.name, options.values)
+            values = options.values
+            is_path = bool(values) and values.get("entrypoint")
+            if claim.kind != "function":
+                pass
+            elif not is_path:
+                entry = self._source.resolve(claim.name, values)
+            elif claim.pool != "child":  # a child imports the path itself: an import may kill its process
+                with self._inside(claim):
+                    entry = self._source.resolve(claim.name, values)
         except UnknownTask:
             return unknown(claim)
         except BaseException as error:  # an import is user code, and may even try to leave
@@ -88,7 +92,7 @@ class Pipeline:
         return Launch(
             claim=claim,
             entry=entry,
-            options=options.values,
+            options=values,
             limits=options.limits or default_limits(entry),
             policy=options.retry or (self._path_policy(claim) if is_path else policy_of(claim, entry)),
         )
@@ -144,6 +148,8 @@ class Pipeline:
         claim = held.claim
         if launch is not None:
             policy, result_ttl = launch.policy, launch.options.get("result_ttl")
+            if isinstance(outcome, Completed):
+                return success(claim, outcome, ran_for=ran_for, executor=executor, result_ttl=result_ttl)
         else:
             options = _options_or_none(claim)
             policy, result_ttl = options.retry or policy_of(claim), options.result_ttl

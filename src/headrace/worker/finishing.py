@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.settlement import Settlement
-from headrace.core.task import Ref, Want
+from headrace.core.task import Want
 from headrace.runtime.faults import reached
 from headrace.store.base import FinishReport, Store
 from headrace.telemetry.events import Bus, StoreBack, StoreLost
@@ -137,7 +137,3 @@ class Finisher:
                 self._claimer().suspend(False)
                 self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
             return report
-
-
-def refs_of(settlements: Sequence[Settlement]) -> list[Ref]:
-    return [Ref(settlement.task, settlement.claim_no) for settlement in settlements]

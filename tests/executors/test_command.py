@@ -200,6 +200,34 @@ async def test_commands_of_a_launcher_that_is_killed_fail_and_the_next_has_anoth
         assert value_of(await stand.executor.run(launch_of(["echo", "next"], number=2)))["stdout"] == "next\n"
 
 
+async def test_a_launcher_that_dies_while_it_is_written_to_holds_nobody(tmp_path: Path) -> None:
+    """It is stopped with its socket full when it is killed: the writer waits, and so does the one behind it."""
+    async with commands(tmp_path) as stand:
+        assert value_of(await stand.executor.run(launch_of(["true"])))["exit_code"] == 0
+        (launcher,) = (child for child in psutil.Process().children() if "launcher.py" in " ".join(child.cmdline()))
+        launcher.suspend()
+        many = {f"V{n}": "x" * 50_000 for n in range(20)}
+        launches = [launch_of(["true"], env=many, number=number) for number in (2, 3)]
+        tasks = [asyncio.ensure_future(stand.executor.run(launch)) for launch in launches]
+        executor: Any = stand.executor
+        await eventually(lambda: executor._launching._writing is not None and not executor._launching._writing.done())
+        launcher.kill()
+        rans = await asyncio.wait_for(asyncio.gather(*tasks), 10)
+        # The first was told in the middle of its request; the second found another launcher, or was told as well.
+        assert failure_of(rans[0]).error.message
+        assert value_of(await stand.executor.run(launch_of(["echo", "next"], number=4)))["stdout"] == "next\n"
+
+
+async def test_a_worker_with_very_many_descriptors_runs_commands(tmp_path: Path) -> None:
+    held = [os.dup(2) for _ in range(1100)]  # `select` takes numbers below 1024
+    try:
+        assert max(held) >= 1024
+        assert value_of(await run(tmp_path, ["echo", "high"]))["stdout"] == "high\n"
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
 async def test_a_request_larger_than_the_sockets_buffer_arrives_whole(tmp_path: Path) -> None:
     async with commands(tmp_path) as stand:
         many = {f"V{n}": "x" * 50_000 for n in range(20)}

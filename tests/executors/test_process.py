@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import pytest
 
 from headrace.core.outcome import Cancelled, Completed, Lost, Released
 from headrace.executors.base import Ran
+from headrace.executors.invocation import Host
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
+from headrace.executors.slots import SlotRange, SlotTable
 from headrace.testing.executor_conformance import Stand
 from headrace.testing.executor_conformance.cases import failure_of, value_of
 from headrace.testing.executor_conformance.tasks import TARGET
@@ -169,13 +171,16 @@ async def test_the_kernel_killing_a_child_is_named(tmp_path: Path) -> None:
         assert "SIGKILL" in lost.error.message
 
 
-@pytest.mark.parametrize("how", ["hard limit", "crash"])
+@pytest.mark.parametrize("how", ["hard limit", "crash", "forkserver"])
 async def test_programs_that_a_task_started_die_with_it(tmp_path: Path, how: str) -> None:
+    """Also with the forkserver, by which the kernel ends the child itself and nothing else."""
     async with processes(tmp_path, children=1) as stand:
         launch, task = await stand.start("start_program", hard=1.0 if how == "hard limit" else None)
         program = psutil.Process(int(stand.channel.said(launch.ref)[0]))
         if how == "crash":
             os.kill(next(slot.pid for slot in stand.table.occupied() if slot.ref == launch.ref), signal.SIGSEGV)
+        elif how == "forkserver":
+            forkserver_of(psutil.Process()).kill()
         assert not isinstance((await task).outcome, Completed)
         await eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE)
 
@@ -208,15 +213,14 @@ async def test_loading_arguments_ends_at_the_hard_limit(tmp_path: Path) -> None:
         assert value_of(await stand.run("echo", n=1)) == {"n": 1}
 
 
+def forkserver_of(worker: psutil.Process) -> psutil.Process:
+    return next(child for child in worker.children() if "headrace.executors.forkserver" in str(child.cmdline()))
+
+
 async def test_the_forkserver_is_started_anew(tmp_path: Path) -> None:
     async with processes(tmp_path) as stand:
         _, task = await stand.start("sleep")
-        forkserver = next(
-            process
-            for process in psutil.Process().children()
-            if "headrace.executors.forkserver" in str(process.cmdline())
-        )
-        forkserver.kill()
+        forkserver_of(psutil.Process()).kill()
         lost = (await task).outcome
         assert isinstance(lost, Lost)
         assert value_of(await stand.run("echo", n=1)) == {"n": 1}
@@ -294,6 +298,77 @@ async def test_close_leaves_no_process(tmp_path: Path) -> None:
     assert len(started) == 3
     assert isinstance((await task).outcome, Cancelled)
     await eventually(lambda: not any(psutil.pid_exists(pid) for pid in started))
+
+
+_ENDLESS = """
+import os, signal, time
+from pathlib import Path
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+Path(os.environ["HEADRACE_TEST_IMPORTING"]).touch()
+while True:
+    time.sleep(1000)
+"""
+
+
+async def test_a_forkserver_that_still_imports_is_closed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not listen yet, so the end of its socket would tell it nothing."""
+    importing = tmp_path / "importing"
+    (tmp_path / "endless_target.py").write_text(_ENDLESS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("HEADRACE_TEST_IMPORTING", str(importing))
+    slots = SlotRange(SlotTable.create(tmp_path / "slots", 4))
+    executor = ProcessExecutor(target="endless_target:source", children=1, slots=slots, host=Host())
+    opening = asyncio.create_task(executor.open())
+    await eventually(importing.exists)
+    forkserver = forkserver_of(psutil.Process())
+    try:
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await asyncio.wait_for(executor.close(), 10)
+        assert not forkserver.is_running()
+    finally:
+        if forkserver.is_running():
+            forkserver.kill()
+
+
+MANY = 1100  # `select` takes numbers below 1024
+
+
+async def test_a_worker_with_very_many_descriptors_has_children(tmp_path: Path) -> None:
+    with many_descriptors():
+        async with processes(tmp_path, children=1) as stand:
+            assert value_of(await stand.run("echo", n=1)) == {"n": 1}
+
+
+async def test_a_module_that_holds_very_many_descriptors_has_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "holding_target.py").write_text(
+        "import os\nfrom headrace.testing.executor_conformance.tasks import source\n"
+        f"held = [os.dup(2) for _ in range({MANY})]\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    async with processes(tmp_path, target="holding_target:source", children=1) as stand:
+        assert [value_of(await stand.run("echo", n=n)) for n in range(2)] == [{"n": 0}, {"n": 1}]
+        # The forkserver still hears what ends.
+        _, task = await stand.start("sleep")
+        os.kill(next(slot.pid for slot in stand.table.occupied()), signal.SIGKILL)
+        lost = (await task).outcome
+        assert isinstance(lost, Lost)
+        assert lost.error.exit_code == -signal.SIGKILL
+
+
+@contextmanager
+def many_descriptors() -> Generator[None]:
+    held = [os.dup(2) for _ in range(MANY)]
+    try:
+        assert max(held) >= 1024
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
 
 
 WORKER = """

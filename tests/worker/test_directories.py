@@ -1,5 +1,7 @@
 """Directories that outlived their owner are removed by the next; those of the living stay."""
 
+import errno
+import fcntl
 import subprocess
 import sys
 import tempfile
@@ -47,3 +49,31 @@ def test_what_a_killed_owner_left_is_removed_and_what_a_living_one_has_stays(pla
         assert not own.exists()
         living.communicate("")
     assert [path.name for path in place.iterdir()] == [foreign.name]
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK])
+def test_a_file_system_without_locks_is_used_and_nothing_on_it_taken_for_garbage(
+    place: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What the kernel answers there; a directory whose owner cannot be told from a dead one is left alone."""
+
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(number, "not here")
+
+    living, held = _holder()
+    with living:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with private_directory() as own, private_directory() as other:
+            assert {path.name for path in place.iterdir()} == {own.name, other.name, held.name}
+        assert [path.name for path in place.iterdir()] == [held.name]
+        living.communicate("")
+
+
+def test_another_failure_of_a_lock_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.EIO, "broken disk")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(OSError, match="broken disk"), private_directory():
+        pass
+    assert list(place.iterdir()) == []

@@ -146,6 +146,34 @@ async def test_programs_end_with_a_supervisor_or_a_worker_that_is_killed(
                     left.kill()
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_programs_of_a_child_end_though_its_forkserver_and_its_worker_are_killed(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The worker is stopped when its forkserver dies, so that neither can end the child's group: that leaves the
+    supervisor, who knows the group by the slot.
+    """
+    said = tmp_path / "program"
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(lease=60.0)) as running:
+            await bench.enqueue("start_program", {"path": str(said)}, max_attempts=1)
+            await eventually(said.exists)
+            program = int(said.read_text())
+            (worker,) = (psutil.Process(pid) for pid in running.workers())
+            (forkserver,) = worker.children()
+            (child,) = forkserver.children()
+            try:
+                worker.suspend()
+                forkserver.kill()
+                await eventually(lambda: not _alive([child.pid]))
+                assert _alive([program])
+                worker.kill()
+                await eventually(lambda: not _alive([program]), timeout=10)
+            finally:
+                for left in _alive([program]):
+                    left.kill()
+
+
 def _alive(pids: list[int]) -> list[psutil.Process]:
     alive: list[psutil.Process] = []
     for pid in pids:

@@ -274,6 +274,34 @@ async def test_states_of_a_worker(bench: Bench) -> None:
         assert await worker_is(bench, worker.id, "stopped")
 
 
+async def test_a_worker_that_is_torn_down_starts_nothing_of_its_buffer(bench: Bench) -> None:
+    """It is cancelled, so nothing is drained; a place becomes free when what runs is ended, and nobody takes it."""
+    started: list[int] = []
+    holding = asyncio.Event()
+
+    async def work(n: int) -> None:
+        """Holds the only place as soon as something waits behind it."""
+        started.append(n)
+        if buffered(worker):
+            holding.set()
+            await asyncio.Event().wait()
+
+    bench.app.add(work)
+    async with opened(bench):
+        # Enough that the worker has learned by their pace to claim ahead.
+        await bench.store.enqueue([bench.app.task("work", {"n": n}) for n in range(2000)])
+        worker = Worker(bench.app, store=bench.store, options=bench.options(concurrency=1))
+        task = asyncio.create_task(worker.run())
+        try:
+            await asyncio.wait_for(holding.wait(), 30)
+            before = len(started)
+            assert buffered(worker) >= 1
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert len(started) == before
+
+
 @pytest.mark.requirement("A82")
 async def test_a_drain_lets_tasks_end_and_gives_back_the_rest(bench: Bench) -> None:
     """Running tasks end within the grace, nothing is left claimed, the worker is deregistered."""

@@ -117,6 +117,9 @@ class Child:
         self._config = config
         self._socket = connection
         self._tokens = tokens
+        # `poll`, because `select` takes no descriptor above 1023, and the user's module may hold as many.
+        self._waits = select.poll()
+        self._waits.register(tokens, select.POLLIN)
         self._send_lock = threading.Lock()
         self._uninterrupted = Uninterrupted()
         self._orders: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
@@ -162,7 +165,7 @@ class Child:
             try:
                 data = os.read(self._tokens, TOKEN.size)
             except BlockingIOError:
-                select.select([self._tokens], [], [])
+                self._waits.poll()
                 continue
             return TOKEN.unpack(data)[0] if len(data) == TOKEN.size else EXIT_TOKEN
 

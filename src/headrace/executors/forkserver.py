@@ -34,9 +34,8 @@ def main() -> None:
     # SIG_IGN, which programs started by tasks would inherit.
     signal.signal(signal.SIGINT, _ignore)
     signal.signal(signal.SIGTERM, _ignore)
-    # As the lowest free number, which `select` can take however many the worker had open.
-    control = socket.socket(fileno=os.dup(descriptor))
-    os.close(descriptor)
+    os.set_inheritable(descriptor, False)  # programs that the user's module starts would hold it open
+    control = socket.socket(fileno=descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     from headrace.executors import child
 
@@ -74,13 +73,17 @@ def _serve(control: socket.socket, children: set[int]) -> None:
     signal.signal(signal.SIGCHLD, _ignore)
     decoder, descriptors = wire.Decoder(), array.array("i")
     size = 4096
+    # `poll`, because `select` takes no descriptor above 1023, and the user's module may hold as many.
+    waits = select.poll()
+    waits.register(control, select.POLLIN)
+    waits.register(wake_read, select.POLLIN)
     while True:
-        readable, _, _ = select.select([control, wake_read], [], [])
+        readable = {descriptor for descriptor, _ in waits.poll()}
         if wake_read in readable:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake_read, 4096)
         _reap(control, children)
-        if control not in readable:
+        if control.fileno() not in readable:
             continue
         data, ancillary, _, _ = control.recvmsg(65536, socket.CMSG_SPACE(size))
         if not data:

@@ -52,13 +52,17 @@ class Launcher:
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _ignore)
+        # `poll`, because `select` takes no descriptor above 1023, and the worker may hold as many.
+        waits = select.poll()
+        waits.register(self._control, select.POLLIN)
+        waits.register(wake_read, select.POLLIN)
         try:
             while True:
-                readable, _, _ = select.select([self._control, wake_read], [], [])
+                readable = {descriptor for descriptor, _ in waits.poll()}
                 if wake_read in readable:
                     os.read(wake_read, 4096)
                 self._reap()
-                if self._control in readable and not self._hear():
+                if self._control.fileno() in readable and not self._hear():
                     return
         except OSError:  # nobody listens any more
             return
@@ -131,10 +135,8 @@ def _end_group(pid: int) -> None:
 
 
 if __name__ == "__main__":
-    # As the lowest free number, which `select` can take however many the worker had open.
-    given = int(sys.argv[1])
-    control = socket.socket(fileno=os.dup(given))
-    os.close(given)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     sys.path.insert(0, sys.argv[2])
     Launcher(control, importlib.import_module("parents").die_with_parent).serve()
     os._exit(0)  # at once, without an orderly end that nobody waits for

@@ -5,6 +5,7 @@ whose lock can be taken is garbage; one without the file is not ours.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 
 PREFIX = "headrace-"
 _LOCK = "owner"
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS)
 
 
 @contextlib.contextmanager
@@ -22,7 +24,7 @@ def private_directory() -> Generator[Path]:
     while True:
         with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
             path = Path(name)
-            with _locked(path / _LOCK, os.O_CREAT) as owned:
+            with _locked(path / _LOCK, os.O_CREAT, without_locks=True) as owned:
                 if owned:
                     yield path
                     return
@@ -41,22 +43,27 @@ def remove_forgotten() -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, flags: int = 0) -> Generator[bool]:
-    """Whether the lock was to be had, and the file is still there."""
+def _locked(path: Path, flags: int = 0, *, without_locks: bool = False) -> Generator[bool]:
+    """Whether the lock was to be had, and the file is still there; `without_locks` where the file system has none."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
     except FileNotFoundError:
         yield False
         return
     try:
-        yield _lock(descriptor, path)
+        yield _lock(descriptor, path, without_locks=without_locks)
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, path: Path) -> bool:
+def _lock(descriptor: int, path: Path, *, without_locks: bool) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except (BlockingIOError, FileNotFoundError):
         return False
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        # Nobody can lock it, so nobody takes it for garbage: its owner may use it, and what a kill leaves stays there.
+        return without_locks

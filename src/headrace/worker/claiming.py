@@ -1,4 +1,4 @@
-"""How much to claim, and when: for free slots and about 100 ms of work beyond them, never more than can start soon."""
+"""How much to claim, and when: for free slots and a moment of work beyond them, never more than can start soon."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,10 @@ from headrace.runtime.faults import reached
 from headrace.store.base import Store
 from headrace.worker.buffer import Buffer
 
-_AHEAD = 0.1  # seconds of work that the buffer holds beyond the free slots
+# Seconds of work that the buffer holds beyond the free slots: enough to go on while the next claim is on its way, and
+# little enough that what waits here starts before another worker would have.
+_AHEAD, _LONGEST_AHEAD = 0.1, 0.4
+_TRIPS_AHEAD = 3
 _DEEPEST = 1000  # one half runs while the other is on its way
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
@@ -72,6 +75,7 @@ class Claimer:
         self._under_way = False
         self._pause = 0.0
         self._next = 0.0
+        self._trip = 0.0  # how long claims take of late
         self._open = True
         self._suspended = False
         self.throughput: dict[Pool, Throughput] = {pool: Throughput() for pool in free}
@@ -140,11 +144,14 @@ class Claimer:
         self._under_way = False
         self._wake.set()
 
-    def begin(self) -> list[Want]:
-        """The wants of a claim that starts now, or nothing. Whoever got wants must call `end`."""
+    def begin(self, *, riding: bool = False) -> list[Want]:
+        """The wants of a claim that starts now, or nothing. Whoever got wants must call `end`.
+
+        `riding`: with a transaction that is made anyway.
+        """
         if self._under_way or not self._open or self._suspended or time.monotonic() < self._next:
             return []
-        wants = self._wants()
+        wants = self._wants(riding=riding)
         self._under_way = bool(wants)
         return wants
 
@@ -156,6 +163,7 @@ class Claimer:
             self._slow_down()
             return
         self._remember(wants, claims)
+        self._trip += (time.monotonic() - asked_at - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
             self._received(claims, asked_at)
@@ -206,11 +214,11 @@ class Claimer:
             for queue in self._queues
         )
 
-    def _wants(self) -> list[Want]:
+    def _wants(self, *, riding: bool) -> list[Want]:
         wants: list[Want] = []
         self._asked_all = bool(self._queues)
         for pool in self._free:
-            room = self._room(pool)
+            room = self._room(pool, riding=riding)
             if room > 0:
                 wants += self._pool_wants(pool, room)
             else:
@@ -227,8 +235,8 @@ class Claimer:
             for want in buffer.wants(pool, 0)
         ]
 
-    def _room(self, pool: Pool) -> int:
-        """Tasks to ask for; 0 while the buffer is more than half full, so that claims come in batches.
+    def _room(self, pool: Pool, *, riding: bool = False) -> int:
+        """Tasks to ask for; 0 while the buffer is full enough, so that claims come in batches.
 
         All that is missing: were it a batch at most, a worker that runs dry would claim just what it finished, with
         nothing to run while that goes on, for ever.
@@ -236,10 +244,12 @@ class Claimer:
         free = self._free[pool]()
         ahead = 0
         if pool in _BUFFERED:
-            ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * _AHEAD))
+            seconds = min(_LONGEST_AHEAD, max(_AHEAD, _TRIPS_AHEAD * self._trip))
+            ahead = min(_DEEPEST, int(self.throughput[pool].rate(time.monotonic()) * seconds))
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
-        return target - buffered if buffered <= target // 2 and buffered < target else 0
+        enough = target * 3 // 4 if riding else target // 2
+        return target - buffered if buffered <= enough and buffered < target else 0
 
     def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
         """Queues that had work share the room; the others are asked for a little, in case they have some now."""

@@ -103,7 +103,7 @@ class Finisher:
 
     async def _land(self, batch: list[Settlement]) -> None:
         claimer = self._claimer()
-        wants = claimer.begin()
+        wants = claimer.begin(riding=True)
         asked_at = time.monotonic()
         try:
             report = await self._insist(batch, wants)

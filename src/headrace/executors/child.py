@@ -252,7 +252,7 @@ class Child:
         variables = copy_context()
         variables.run(running.set, context)
         context.control.open = True
-        attempt.task = asyncio.Task(attempt, loop=loop, context=variables)
+        attempt.task = asyncio.Task(attempt.drive(), loop=loop, context=variables)
         self._attempt = attempt
         try:
             await attempt.wait(loop)

@@ -20,7 +20,7 @@ from contextvars import copy_context
 from inspect import CO_COROUTINE
 from mmap import mmap
 from types import CoroutineType, FunctionType
-from typing import Any, override
+from typing import Any
 
 from headrace.core.errors import SoftTimeLimitExceeded
 from headrace.core.outcome import Cancelled, Outcome, Released
@@ -62,7 +62,7 @@ async def _awaited(call: Call) -> Any:
     return await value if call.entry.is_async or hasattr(value, "__await__") else value
 
 
-class Attempt(Coroutine[Any, Any, None]):
+class Attempt:
     """One running coroutine: what its asyncio task drives, and what timers and `stop` act on."""
 
     __slots__ = (
@@ -97,65 +97,56 @@ class Attempt(Coroutine[Any, Any, None]):
 
     # --- driven by the asyncio task -----------------------------------------------------------------------------------
 
-    @override
-    def send(self, value: Any, /) -> Any:
-        # As `_step`, without its frame: for most coroutines this is the whole way.
-        if self.outcome is not None:
-            raise StopIteration
-        memory, place = self._mark
-        memory[place] = 1
-        try:
-            return self._user.send(value)
-        except StopIteration as end:
-            self._returned(end.value)
-        except BaseException as error:
-            if self._is_to_be_told(error):
-                return self._step(self._user.throw, error)
-            self._raised(error)
-        finally:
-            memory[place] = 0
-        raise StopIteration
+    async def drive(self) -> None:
+        """The coroutine of the asyncio task."""
+        await self
 
-    @override
-    def throw(self, typ: Any, val: Any = None, tb: Any = None, /) -> Any:
-        error = typ if isinstance(typ, BaseException) else val if val is not None else typ()
-        control = self.context.control
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Step by step, so that the slot says when the loop executes this attempt's code. A generator, because asyncio
+        steps those for half of what an object with `send` and `throw` costs.
+        """
+        user = self._user
+        memory, place = self._mark
+        step: Callable[[Any], Any] = user.send
+        argument: Any = None
+        while self.outcome is None:  # else it was closed from outside
+            memory[place] = 1
+            try:
+                waits_for = step(argument)
+            except StopIteration as end:
+                argument = None  # an exception that this frame held would hold this frame
+                self._returned(end.value)
+                return
+            except BaseException as error:
+                if not self._is_to_be_told(error):
+                    argument = None
+                    self._raised(error)
+                    return
+                step, argument = user.throw, error
+                continue
+            finally:
+                memory[place] = 0
+            try:
+                step, argument = user.send, (yield waits_for)
+            except GeneratorExit:
+                user.close()
+                raise
+            except BaseException as error:
+                step, argument = user.throw, self._as_seen(error)
+
+    def _as_seen(self, error: BaseException) -> BaseException:
+        """What the coroutine is to see of an exception that asyncio throws into it."""
         if isinstance(error, asyncio.CancelledError) and self._soft_is_due():
             # This cancellation is ours: it only served to wake the coroutine.
             assert self.task is not None
             self.task.uncancel()
-            error = soft_limit(control, self.context.task_id)
-        return self._step(self._user.throw, error)
-
-    @override
-    def close(self) -> None:
-        self._user.close()
-
-    @override
-    def __await__(self) -> Generator[Any, Any, None]:
-        raise TypeError("an attempt is driven by its asyncio task only")
+            return soft_limit(self.context.control, self.context.task_id)
+        return error
 
     def _soft_is_due(self) -> bool:
         control = self.context.control
         ending = self.timed_out or control.stop_reason is not None
         return not ending and not control.interrupted and time.monotonic() >= control.soft_at
-
-    def _step(self, step: Callable[[Any], Any], argument: Any) -> Any:
-        if self.outcome is not None:
-            raise StopIteration  # closed from outside; its asyncio task learns it now
-        memory, place = self._mark
-        memory[place] = 1
-        try:
-            return step(argument)
-        except StopIteration as end:
-            self._returned(end.value)
-        except BaseException as error:
-            if self._is_to_be_told(error):
-                return self._step(self._user.throw, error)
-            self._raised(error)
-        finally:
-            memory[place] = 0
-        raise StopIteration
 
     def _is_to_be_told(self, error: BaseException) -> bool:
         """Whether the signal arrived between the driver and the coroutine, which has not seen it yet."""
@@ -190,10 +181,14 @@ class Attempt(Coroutine[Any, Any, None]):
                 self._done.set_result(None)
 
     def task_ended(self, task: asyncio.Task[None]) -> None:
-        """The net below: an exception that a signal raised in the driver itself, after the user's code had ended."""
-        if self.outcome is None and not task.cancelled():
-            error = task.exception()
-            self.finish(self._outcome_of_error(error or RuntimeError("the attempt ended without an outcome")))
+        """The net below: an exception that a signal raised in the driver itself, after the user's code had ended; or
+        a cancellation before its first step.
+        """
+        if self.outcome is None:
+            with contextlib.suppress(BaseException):
+                self._user.close()
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            self._raised(error or RuntimeError("the attempt ended without an outcome"))
 
     async def wait(self, loop: asyncio.AbstractEventLoop) -> None:
         self._done = loop.create_future()
@@ -355,7 +350,7 @@ class CoroutineExecutor:
         variables.run(running.set, attempt.context)
         attempt.context.control.open = True
         # Eager: a coroutine that never waits costs no turn of the loop.
-        task: asyncio.Task[None] = asyncio.Task(attempt, loop=loop, context=variables, eager_start=True)
+        task: asyncio.Task[None] = asyncio.Task(attempt.drive(), loop=loop, context=variables, eager_start=True)
         if attempt.outcome is None:
             attempt.task = task
             if task.done():

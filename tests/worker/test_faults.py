@@ -11,6 +11,7 @@ from headrace.core.limits import Gate
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import Ref, Want
 from headrace.executors.context import current
+from headrace.telemetry.events import Bus, Event, StoreLost
 from headrace.worker.worker import Worker, worker_record
 from tests.support.postgres import PrivatePostgres
 from tests.support.waiting import eventually
@@ -99,7 +100,7 @@ async def test_an_outage_kills_nobody_and_loses_nothing(postgres_url: str, priva
 
 
 async def test_a_worker_that_starts_in_an_outage_waits_for_its_end(
-    postgres_url: str, private_postgres: PrivatePostgres, caplog: pytest.LogCaptureFixture
+    postgres_url: str, private_postgres: PrivatePostgres
 ) -> None:
     """Below a supervisor: it does not exit to be replaced again and again, and says once what it waits for."""
     bench = Bench(postgres_url)
@@ -112,16 +113,19 @@ async def test_a_worker_that_starts_in_an_outage_waits_for_its_end(
         task = await bench.enqueue("greet")
         await bench.store.register(worker_record("late:1:1", bench.options(lease=60.0)))
         await asyncio.to_thread(private_postgres.stop, "immediate")
-        worker = Worker(bench.app, options=bench.options(lease=60.0), identity="late:1:1")
+        said: list[Event] = []
+        bus = Bus()
+        bus.subscribe(said.append, StoreLost)
+        worker = Worker(bench.app, options=bench.options(lease=60.0), identity="late:1:1", bus=bus)
         running = asyncio.create_task(worker.run())
         try:
-            await eventually(lambda: "waits for the store" in caplog.text)
+            await eventually(lambda: bool(said))
             await asyncio.wait({running}, timeout=1.0)
             assert not running.done()
         finally:
             await asyncio.to_thread(private_postgres.start)
         await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
-        assert caplog.text.count("waits for the store") == 1
+        assert [event.what for event in said if isinstance(event, StoreLost)] == ["worker late:1:1"]
         worker.stop()
         await asyncio.wait_for(running, 30)
 

@@ -6,6 +6,7 @@ its lease is renewed), and it ends with its supervisor: a worker whose lease nob
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -86,6 +87,9 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
         app = load(config.target)
     except BaseException as error:
         raise Unstartable(f"importing {config.target} failed") from error
+    # What was imported lives as long as the process: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
     worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus)
     with stop_signals(worker.stop, worker.stop_now):
         if relay is None:

@@ -7,7 +7,7 @@ from typing import Any
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
 from headrace.store.sqlite.connection import Transaction
-from headrace.store.sqlite.ending import Tally, free
+from headrace.store.sqlite.ending import Tally, free, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import count
 from headrace.store.sqlite.texts import is_storable
@@ -43,10 +43,13 @@ def complete(transaction: Transaction, worker: str, settlements: Sequence[Settle
     now = transaction.now
     transaction.run("clear_completed")  # of a batch that was undone
     transaction.run_many("note_completed", [_outcome(settlement, now) for settlement in settlements])
-    unfenced = {task for (task,) in transaction.rows("drop_unfenced", (worker,))}
+    remarkable = transaction.rows("remarkable_completed", (worker,))
+    unfenced = {task for task, is_unfenced, *_ in remarkable if is_unfenced}
     if len(unfenced) == len(settlements):
         return unfenced
-    more = transaction.rows("completed_with_more")
+    if unfenced:
+        transaction.run("drop_unfenced", (ids_json(unfenced),))
+    more = [row for row in remarkable if row[0] not in unfenced]
     if any(started for *_, started in more):
         transaction.run("completed_attempts", {"now": now})
     transaction.run("completed_history", {"now": now})
@@ -55,11 +58,11 @@ def complete(transaction: Transaction, worker: str, settlements: Sequence[Settle
     if more:
         free(
             transaction,
-            keyed=[task for task, _, keyed, *_ in more if keyed],
-            gated=[(task, gates) for task, _, _, gates, _ in more if gates is not None],
+            keyed=[task for task, _, _, keyed, *_ in more if keyed],
+            gated=[(task, gates) for task, *_, gates, _ in more if gates is not None],
         )
         tallies: dict[int, Tally] = {}
-        for _, job, *_ in more:
+        for _, _, job, *_ in more:
             if job is not None:
                 tallies.setdefault(job, Tally()).completed += 1
         count(transaction, tallies)

@@ -11,15 +11,18 @@ CREATE TEMP TABLE IF NOT EXISTS headrace_completed (
 INSERT INTO temp.headrace_completed (id, claim_no, executor, ran_for, result, result_ref, result_expires_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 
+-- name: remarkable_completed
+-- In one pass over the rows: whose claim no longer holds, and those that have something beside their row.
+SELECT done.id, t.id IS NULL, t.job, t.keyed, t.gates, t.started_at IS NOT NULL
+FROM temp.headrace_completed AS done
+LEFT JOIN headrace_tasks AS t
+    ON t.id = done.id AND t.claim_no = done.claim_no AND t.worker = ?
+    AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+WHERE t.id IS NULL OR t.job IS NOT NULL OR t.keyed OR t.gates IS NOT NULL OR t.started_at IS NOT NULL
+
 -- name: drop_unfenced
--- Whose claim no longer holds.
-DELETE FROM temp.headrace_completed AS done
-WHERE NOT EXISTS (
-    SELECT 1 FROM headrace_tasks AS t
-    WHERE t.id = done.id AND t.claim_no = done.claim_no AND t.worker = ?
-        AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
-)
-RETURNING id
+-- Nothing is written of those.
+DELETE FROM temp.headrace_completed WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: completed_attempts
 -- As `close_attempt` does, of those whose start was written: the attempt of any other is its history row. The worker's stopwatch and the clock differ a little; nothing started before its claim.
@@ -57,12 +60,6 @@ SELECT
     ),
     t.dead_letter, done.result, done.result_ref, done.result_expires_at, done.executor
 FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
-
--- name: completed_with_more
--- Those that have something beside their row.
-SELECT t.id, t.job, t.keyed, t.gates, t.started_at IS NOT NULL
-FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
-WHERE t.job IS NOT NULL OR t.keyed OR t.gates IS NOT NULL OR t.started_at IS NOT NULL
 
 -- name: delete_completed
 -- The other half of the move.

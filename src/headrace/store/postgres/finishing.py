@@ -72,7 +72,7 @@ class Finishing:
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
         claimed = tuple(claimed_tasks(rows[len(refused) + len(ended) :]))
-        refs = frozenset(Ref(s.task, s.claim_no) for s in settlements)
+        refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
         if asked and len(tries) == 1:
             self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)

@@ -366,4 +366,5 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         table("ids", Column("name", Text, primary_key=True), Column("next", BigInteger, nullable=False))
     else:
         Sequence("ids", start=FIRST_POSTGRES_ID, increment=ID_BLOCK, metadata=metadata, schema=name)
+        Sequence("repeats", start=1, increment=1, metadata=metadata, schema=name)  # of enqueues; see inserted_v1
     return metadata

@@ -14,7 +14,7 @@ from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Program, Statement
 from headrace.store.instants import ID_BLOCK
-from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.wakeups import Waker
 
 _MOST_BLOCKS = 32
@@ -27,6 +27,7 @@ class Enqueueing:
         self._waker = waker
         self._notify = notify
         self._ids: deque[int] = deque()
+        self.repeats: int | None = None  # of any enqueue, by anybody, when the last of these ids were taken
         self._next_blocks = 1
 
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
@@ -34,7 +35,7 @@ class Enqueueing:
             return []
         ids = await self.take_ids(len(tasks))
         queues = self._waker.due(ready_queues(tasks)) if self._notify else []
-        plain = is_plain(tasks)
+        repeats, plain = self.repeats, is_plain(tasks)
         tries = 0
 
         async def write(connection: Connection) -> list[Enqueued]:
@@ -42,11 +43,11 @@ class Enqueueing:
             tries += 1
             # The ids were new on the first try; on a later one an earlier COMMIT may have succeeded unheard.
             if tries > 1 or not plain:
-                text = document(tasks, ids=ids, own=True, repeated=tries > 1, notify=queues)
+                text = document(tasks, ids=ids, repeats=repeats, own=True, repeated=tries > 1, notify=queues)
                 return await self.write(connection, text)
             parameters = columns(tasks)
             with _refusals(tasks):
-                await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues)
+                await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
             return [Enqueued(id, True) for id in ids]
 
         return await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
@@ -71,10 +72,9 @@ class Enqueueing:
             blocks = max(-(-missing // ID_BLOCK), self._next_blocks)
             # Each trip syncs the server's log: a process that needs ids again and again takes more of them.
             self._next_blocks = min(2 * self._next_blocks, _MOST_BLOCKS)
-            firsts: list[int] = column(
-                await self._database.fetch(self._queries["take_id_blocks"], blocks, repeatable=True)
-            )
-            self._ids.extend(first + i for first in firsts for i in range(ID_BLOCK))
+            rows = await self._database.fetch(self._queries["take_id_blocks"], blocks, repeatable=True)
+            self._ids.extend(first + i for first, _ in rows for i in range(ID_BLOCK))
+            self.repeats = rows[-1][1]
         take = self._ids.popleft
         ids = [take() for _ in range(n)]
         ids.sort()  # blocks may arrive in another order than they were made, and within a transaction ids are the order
@@ -138,6 +138,7 @@ def document(
     *,
     own: bool,
     ids: Sequence[int] | None = None,
+    repeats: int | None = None,
     repeated: bool = False,
     notify: Sequence[str] = (),
 ) -> str:
@@ -152,7 +153,7 @@ def document(
         "notify": notify,
     }
     if ids is not None:
-        envelope["ids"] = ids
+        envelope |= {"ids": ids, "repeats": repeats}
     text = _encoded(envelope)
     if "\\u0000" in text:
         _refuse_nul(tasks)

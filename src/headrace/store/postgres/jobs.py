@@ -27,11 +27,12 @@ class Jobs:
     async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
         number, *ids = await self._enqueueing.take_ids(1 + len(job.tasks))
         tasks = [replace(task, job=number) for task in job.tasks]
+        repeats = self._enqueueing.repeats
         tries = 0
 
         async def write(connection: Connection) -> list[Enqueued]:
             nonlocal tries
-            text = document(tasks, ids=ids, own=True, repeated=tries > 0, notify=ready_queues(tasks))
+            text = document(tasks, ids=ids, repeats=repeats, own=True, repeated=tries > 0, notify=ready_queues(tasks))
             tries += 1
             await connection.execute(
                 self._queries["create_job"],

@@ -179,7 +179,8 @@ def upgrade(name: str) -> None:
     if app.sqlite:
         app.create("ids", _key("name"), _id("next"))
     else:
-        op.execute(CreateSequence(_ids(name)))
+        for sequence in _sequences(name):
+            op.execute(CreateSequence(sequence))
         _create_functions(name)
 
 
@@ -189,13 +190,17 @@ def downgrade(name: str) -> None:
         op.drop_table(app.table("ids"))
     else:
         _drop_functions(name)
-        op.execute(DropSequence(_ids(name)))
+        for sequence in _sequences(name):
+            op.execute(DropSequence(sequence))
     for table in reversed(TABLES):
         op.drop_table(app.table(table), schema=app.schema)
 
 
-def _ids(name: str) -> sa.Sequence:
-    return sa.Sequence("ids", start=281_474_976_710_656, increment=100, schema=name)
+def _sequences(name: str) -> tuple[sa.Sequence, sa.Sequence]:
+    return (
+        sa.Sequence("ids", start=281_474_976_710_656, increment=100, schema=name),
+        sa.Sequence("repeats", start=1, increment=1, schema=name),
+    )
 
 
 def _tasks(app: _App) -> None:

@@ -1,5 +1,6 @@
 -- The one way into the ledger: tasks with their keys, job counters and wake-ups, from one JSON text.
---   {"tasks": [...], "ids": [...] or absent, "own": bool, "repeated": bool, "keyed": bool, "jobs": [...], "notify": [...]}
+--   {"tasks": [...], "ids": [...] or absent, "repeats": number or null, "own": bool, "repeated": bool, "keyed": bool,
+--    "jobs": [...], "notify": [...]}
 -- In a transaction of the user's (`own` false) no job row is locked: the addition is a row of its own.
 -- HR001: a key is held and the caller wants to be refused. HR002: no such job. HR003: the job is over.
 CREATE OR REPLACE FUNCTION headrace.enqueue_v1(document text)
@@ -34,6 +35,7 @@ BEGIN
         );
     END IF;
     IF repeated THEN
+        PERFORM nextval('headrace.repeats');  -- before anything is written: see inserted_v1
         -- The earlier try may be committing at this very moment. To write the same ids means to wait for it; what comes
         -- of that is undone, because by the time it is known its tasks may have run and left the table again. An error
         -- in here comes again below, where it counts.
@@ -76,6 +78,16 @@ BEGIN
     ELSE
         born := ARRAY(SELECT headrace.insert_tasks_v1(given, ids, instant, repeated));
         RETURN QUERY SELECT o, ids[o], true FROM generate_subscripts(ids, 1) AS o;
+    END IF;
+    -- Ids that come with the call may have been written by another try of it: see inserted_v1. A repeat tries again, and
+    -- finds what ended.
+    IF envelope -> 'ids' IS NOT NULL
+        AND (repeated OR pg_sequence_last_value('headrace.repeats'::regclass)
+                             IS DISTINCT FROM (envelope ->> 'repeats')::bigint)
+        AND headrace.any_ended_v1(born)
+    THEN
+        RAISE EXCEPTION 'a task of this call has ended: another try of it was overtaken'
+            USING ERRCODE = CASE WHEN repeated THEN '40001' ELSE '23505' END;
     END IF;
     IF cardinality(jobs) > 0 THEN
         -- Only what this very call inserted: an earlier try, whose answer was lost, may have been committed meanwhile.

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,64 @@ async def test_an_error_of_one_caller_leaves_the_others_alone(tmp_path: Path) ->
         assert not isinstance(first, BaseException)
         assert isinstance(second, ValueError)
         assert [queue.paused for queue in await store.queues()] == [False]
+    finally:
+        await store.close()
+
+
+class _BreaksOnce:
+    """A connection on which the statement fails that starts like this, once."""
+
+    def __init__(self, connection: sqlite3.Connection, *starts: str) -> None:
+        self._connection = connection
+        self._starts = list(starts)
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        for start in self._starts:
+            if sql.startswith(start):
+                self._starts.remove(start)
+                raise sqlite3.OperationalError(f"disk I/O error at {start}")
+        return self._connection.execute(sql, *parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("breaking", [("COMMIT", "ROLLBACK"), ("RELEASE job", "ROLLBACK TO job", "ROLLBACK")])
+async def test_where_even_the_rollback_fails_everyone_hears_of_the_first_error(
+    tmp_path: Path, breaking: tuple[str, ...]
+) -> None:
+    """Nobody waits for ever, what failed is not there, and the store goes on: who was not in the broken transaction is
+    written in the next.
+    """
+    store = store_at(tmp_path / "broken.db")
+    await store.open()
+    try:
+        writer: Any = store.database._running()[0]
+        writer._connection = _BreaksOnce(writer._connection, *breaking)
+        async with asyncio.timeout(20):
+            calls = [store.enqueue([NewTask(name="x")]) for _ in range(3)]
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            errors = [answer for answer in answers if isinstance(answer, BaseException)]
+            assert errors[0] is answers[0]
+            assert breaking[0] in str(errors[0])
+            assert all(isinstance(error, StoreError) for error in errors)
+            assert (await store.enqueue([NewTask(name="kept")]))[0].created
+            assert await store.counts() == {"pending": 4 - len(errors)}
+    finally:
+        await store.close()
+
+
+async def test_a_reader_whose_transaction_does_not_end_is_replaced(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "broken.db")
+    await store.open()
+    try:
+        assert await store.counts() == {}
+        reader: Any = store.database._running()[1]
+        reader._connection = _BreaksOnce(reader._connection, "COMMIT", "ROLLBACK")
+        with pytest.raises(StoreError, match="COMMIT"):
+            await store.counts()
+        await store.enqueue([NewTask(name="kept")])
+        assert await store.counts() == {"pending": 1}
     finally:
         await store.close()
 

@@ -181,11 +181,22 @@ class Thread:
             for job in done:
                 reached(f"store.{job.verb}.after_commit")
         except Exception as error:
-            if connection.in_transaction:
-                with suppress(sqlite3.Error):  # those whom it carried must hear of the first error
-                    connection.execute("ROLLBACK")
+            self._undo(connection)
             return done, error
         return done, None
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """Leave no transaction open: it would lock everybody out. Raises nothing, since callers must hear of the first
+        error.
+        """
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        if connection.in_transaction and not self._database.in_memory:
+            # To close a connection undoes as well; the next job opens another.
+            self._connection = None
+            with suppress(sqlite3.Error):
+                connection.close()
 
     def _write_one(self, connection: sqlite3.Connection, job: Job) -> bool:
         try:
@@ -207,12 +218,11 @@ class Thread:
         try:
             value = job.work(self._database.transaction(connection))
         except BaseException as error:
+            self._undo(connection)
             job.future.set_exception(translated(error, self._database.path))
         else:
+            self._undo(connection)  # what it left open was not meant to stay
             job.future.set_result(value)
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
     def _read(self, connection: sqlite3.Connection) -> None:
         job = self._line.next()
@@ -227,6 +237,7 @@ class Thread:
                 if connection.in_transaction:
                     connection.execute("COMMIT")
         except BaseException as error:
+            self._undo(connection)
             job.future.set_exception(translated(error, self._database.path))
         else:
             job.future.set_result(value)

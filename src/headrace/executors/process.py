@@ -58,6 +58,8 @@ class ProcessExecutor:
         self._memory_limit = memory_limit
         self._unstarted_after = unstarted_after
         self._nursery: Nursery | None = None
+        self._cold = True  # never opened
+        self.wanted = asyncio.Event()  # something waits for a child
         self._children: list[ChildProcess] = []
         self._queue: deque[Item] = deque()
         self._items: dict[Ref, Item] = {}
@@ -75,7 +77,12 @@ class ProcessExecutor:
     # --- lifetime -----------------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        await self._open_nursery()
+        self._cold = False
+        try:
+            await self._open_nursery()
+        except (ChildrenFailed, OSError):
+            self._release_queue()
+            raise
         while sum(child.ready for child in self._children) < self._size:
             if self._failures:
                 await self._give_up()
@@ -83,7 +90,8 @@ class ProcessExecutor:
             await self._wait_for_change()
 
     async def _give_up(self) -> None:
-        """As if it had never been opened: it may be opened again."""
+        """As if it had never been opened: it may be opened again. What waits goes back, another worker may run it."""
+        self._release_queue()
         self._failures = 0
         nursery, self._nursery = self._nursery, None
         if nursery is not None:
@@ -125,8 +133,7 @@ class ProcessExecutor:
         if self._closing:
             return
         self._closing = True
-        while self._queue:
-            self._queue.popleft().settle(Ran(outcome=Released()))
+        self._release_queue()
         for child in self._children:
             for item in child.take_back():
                 item.settle(Ran(outcome=Released()))
@@ -148,6 +155,10 @@ class ProcessExecutor:
         self._children.clear()
         for item in list(self._items.values()):
             item.settle(Ran(outcome=Released()))
+
+    def _release_queue(self) -> None:
+        while self._queue:
+            self._queue.popleft().settle(Ran(outcome=Released()))
 
     async def _wait_for_change(self, timeout: float | None = None) -> None:
         self._changed.clear()
@@ -175,6 +186,9 @@ class ProcessExecutor:
     # --- the contract -------------------------------------------------------------------------------------------------
 
     def free(self) -> int:
+        """Before it is opened it has room for one, whose arrival says that children are needed here."""
+        if self._cold:
+            return max(0, 1 - len(self._queue))
         deep = max(1, min(DEEPEST, int(BATCH_SECONDS / max(self._mean_of_all, 1e-6))))
         now = time.monotonic()
         room = sum(max(0, deep - len(child.given)) for child in self._children if _listens(child, now))
@@ -190,6 +204,7 @@ class ProcessExecutor:
         item = Item(launch, asyncio.get_running_loop().create_future())
         self._items[item.ref] = item
         self._queue.append(item)
+        self.wanted.set()
         self._feed_soon()
         try:
             return await item.answer

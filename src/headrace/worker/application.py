@@ -54,6 +54,12 @@ def warn_of_unserved(app: Application, options: WorkerOptions) -> None:
         )
 
 
+def has_child_tasks(app: Application) -> bool:
+    """Whether a task of the app runs in a child, as far as the app says what it has."""
+    registry: Mapping[str, Any] | None = getattr(app, "registry", None)
+    return registry is None or any(task.pool == "child" for task in registry.values())
+
+
 def load(target: str) -> Application:
     """The app at `module:name` (or `module`, with an app called `app`); the working directory is importable."""
     module_name, _, attribute = target.partition(":")

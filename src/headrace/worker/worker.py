@@ -22,13 +22,14 @@ from headrace.core.errors import LeaseLost, StoreUnavailable
 from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
 from headrace.executors.nursery import ChildrenFailed
+from headrace.executors.process import ProcessExecutor
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.executors.watchdog import WatchdogThread
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
-from headrace.worker.application import Application, Unstartable
+from headrace.worker.application import Application, Unstartable, has_child_tasks
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
@@ -203,8 +204,12 @@ class Worker:
             await self._work(store, dispatcher, supervision, opening)
 
     async def _open_children(self, executors: Mapping[Pool, Executor], dispatcher: Dispatcher) -> None:
-        """Children import the app anew, which takes long: what runs elsewhere does not wait for them."""
+        """Children import the app anew, which takes long: what runs elsewhere does not wait for them. An app that has
+        nothing for them pays for none until something arrives all the same (a path, another app's task).
+        """
         children, pause = executors.get("child"), _SHORTEST_BACKOFF
+        if isinstance(children, ProcessExecutor) and not has_child_tasks(self.app):
+            await children.wanted.wait()
         while children is not None:
             try:
                 await children.open()
@@ -312,7 +317,8 @@ class Worker:
         What is ready and stays so for a while is not for this worker: another pool's, or behind a limit.
         """
         since: float | None = None
-        await asyncio.wait({opening})
+        if has_child_tasks(self.app):
+            await asyncio.wait({opening})
         while True:
             await asyncio.sleep(0.02)
             if not dispatcher.exhausted:

@@ -16,7 +16,7 @@ from headrace.worker.buffer import Buffer
 # little enough that what waits here starts before another worker would have.
 _AHEAD, _LONGEST_AHEAD = 0.1, 0.4
 _TRIPS_AHEAD = 3
-_DEEPEST = 1000  # one half runs while the other is on its way
+_DEEPEST = 1500  # what a process can start while one claim is on its way, and the next
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 

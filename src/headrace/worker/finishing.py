@@ -16,6 +16,7 @@ from headrace.telemetry.events import Bus, StoreBack, StoreLost
 from headrace.worker.claiming import Claimer
 
 _BATCH = 500
+_AT_ONCE = 2
 _LONGEST_PAUSE = 5.0
 
 
@@ -28,7 +29,9 @@ class Landed:
 
 
 class Finisher:
-    """One finish is under way at a time; what ends meanwhile goes with the next, together with the next claim.
+    """What ends while a finish is under way goes with the next, together with the next claim. A full batch does not
+    wait: it is written beside the one before it, so that the database has something to do while this process runs
+    tasks, and the other way round.
 
     While the store cannot be reached the same batch is tried again for ever and nothing new is claimed, so what waits
     here is bounded by what the worker held when the store went away.
@@ -55,7 +58,8 @@ class Finisher:
         self._bus = bus
         self._rng = rng
         self._waiting: list[Settlement] = []
-        self._arrived = asyncio.Event()
+        self._landing = 0
+        self._due = asyncio.Event()
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -66,33 +70,52 @@ class Finisher:
         return bool(self._waiting) or not self._idle.is_set()
 
     def add(self, settlement: Settlement) -> None:
-        if not self._waiting:
-            self._idle.clear()
-            self._arrived.set()
         self._waiting.append(settlement)
-        if len(self._waiting) == _BATCH:
-            self._full.set()
+        count = len(self._waiting)
+        if count == 1 or count == _BATCH:
+            self._look()
+
+    def _look(self) -> None:
+        """Whether it is time to write: for a full batch always, for less when nothing else is being written."""
+        count = len(self._waiting)
+        full = count >= _BATCH
+        _switch(self._full, full)
+        _switch(self._due, full or (count > 0 and not self._landing))
+        _switch(self._idle, not count and not self._landing)
 
     def forget(self) -> None:
         """The lease is gone: none of this may be reported any more."""
         self._waiting.clear()
+        self._look()
 
     async def flushed(self) -> None:
         """Returns when everything that was added has landed."""
         await self._idle.wait()
 
     async def run(self) -> None:
+        landers = [asyncio.create_task(self._land_batches(), name="headrace.lander") for _ in range(_AT_ONCE)]
+        try:
+            await asyncio.gather(*landers)
+        finally:
+            for lander in landers:
+                lander.cancel()
+            await asyncio.gather(*landers, return_exceptions=True)
+
+    async def _land_batches(self) -> None:
         while True:
-            await self._arrived.wait()
+            await self._due.wait()
             await self._company()
+            if not self._due.is_set():
+                continue  # another one took it
             batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-            if len(self._waiting) < _BATCH:
-                self._full.clear()
-            if batch:
+            self._landing += 1
+            self._look()
+            try:
                 await self._land(batch)
-            if not self._waiting:
-                self._arrived.clear()
-                self._idle.set()
+            finally:
+                self._landing -= 1
+                self._look()
+            if self._idle.is_set():
                 self._claimer().hungry()
 
     async def _company(self) -> None:
@@ -137,3 +160,10 @@ class Finisher:
                 self._claimer().suspend(False)
                 self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
             return report
+
+
+def _switch(event: asyncio.Event, on: bool) -> None:
+    if on:
+        event.set()
+    else:
+        event.clear()

@@ -28,6 +28,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
 _LEFT = 70
+_SWITCH_SECONDS = 0.0005
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
 
 logger = logging.getLogger("headrace.worker")
@@ -90,6 +91,9 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
     # What was imported lives as long as the process: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
+    # The threads of a store need the interpreter again and again for a moment, while the loop has always more to run:
+    # with 5 ms at each hand-over (Python's default) a SQLite transaction takes twice as long as its work.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus)
     with stop_signals(worker.stop, worker.stop_now):
         if relay is None:

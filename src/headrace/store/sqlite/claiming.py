@@ -36,7 +36,8 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
             "lane": int(want.lane),
             "n": want.n,
         }
-        found = list(map(ClaimedTask._make, transaction.rows("claim", parameters)))
+        [(text,)] = transaction.rows("claim", parameters)
+        found = list(map(ClaimedTask._make, orjson.loads(text)))
         if found:
             ids = orjson.dumps([task.id for task in found]).decode()
             transaction.run("take_claims", {"worker": worker, "now": transaction.now, "ids": ids})

@@ -42,7 +42,7 @@ def complete(transaction: Transaction, worker: str, settlements: Sequence[Settle
     """Write the successes of different tasks; the tasks whose fence does not hold, of which nothing was written."""
     now = transaction.now
     transaction.run("clear_completed")  # of a batch that was undone
-    transaction.run_many("note_completed", [_outcome(settlement, now) for settlement in settlements])
+    transaction.insert_all("note_completed", [_outcome(settlement, now) for settlement in settlements])
     remarkable = transaction.rows("remarkable_completed", (worker,))
     unfenced = {task for task, is_unfenced, *_ in remarkable if is_unfenced}
     if len(unfenced) == len(settlements):

@@ -20,14 +20,19 @@ SELECT name FROM headrace_queues WHERE paused
 -- name: claim
 -- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped,
 -- and `take_claims` finds the rows as they are here. Both in one, with RETURNING, would give them out of order, and later.
--- The columns are those of ClaimedTask; the truth values of SQLite, 0 and 1, are equal to Python's.
-SELECT id, claim_no + 1, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
+-- The columns are those of ClaimedTask; the truth values of SQLite, 0 and 1, are equal to Python's. All of them in one
+-- text, because Python gives up its lock for each row that it fetches (see Transaction.insert_all).
+SELECT json_group_array(json_array(
+    id, claim_no + 1, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
     max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), 'claimed', order_at,
     max(:now - eligible_at, 0) / 1000000.0
-FROM headrace_tasks
-WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
-ORDER BY priority DESC, order_at, id
-LIMIT :n
+))
+FROM (
+    SELECT * FROM headrace_tasks
+    WHERE state = 'pending' AND ready_at IS NOT NULL AND queue = :queue AND pool = :pool AND lane = :lane
+    ORDER BY priority DESC, order_at, id
+    LIMIT :n
+)
 
 -- name: take_claims
 -- The host's clock may be set back between two writes: the instants of one task never run backwards for it.

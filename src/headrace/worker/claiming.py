@@ -16,7 +16,8 @@ from headrace.worker.buffer import Buffer
 # little enough that what waits here starts before another worker would have.
 _AHEAD, _LONGEST_AHEAD = 0.1, 0.4
 _TRIPS_AHEAD = 3
-_DEEPEST = 1500  # what a process can start while one claim is on its way, and the next
+_DEEPEST = 2500  # what a fast process can start while one claim is on its way, and the next
+_CLAIM = 1000  # so that a transaction stays short; more than a finish, or what is on its way could never become more
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 
@@ -236,11 +237,7 @@ class Claimer:
         ]
 
     def _room(self, pool: Pool, *, riding: bool = False) -> int:
-        """Tasks to ask for; 0 while the buffer is full enough, so that claims come in batches.
-
-        All that is missing: were it a batch at most, a worker that runs dry would claim just what it finished, with
-        nothing to run while that goes on, for ever.
-        """
+        """Tasks to ask for; 0 while the buffer is full enough, so that claims come in batches."""
         free = self._free[pool]()
         ahead = 0
         if pool in _BUFFERED:
@@ -249,7 +246,7 @@ class Claimer:
         buffered = self._buffer.count(pool)
         target = min(_DEEPEST, free + ahead)
         enough = target * 3 // 4 if riding else target // 2
-        return target - buffered if buffered <= enough and buffered < target else 0
+        return min(_CLAIM, target - buffered) if buffered <= enough and buffered < target else 0
 
     def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
         """Queues that had work share the room; the others are asked for a little, in case they have some now."""

@@ -26,7 +26,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.starting import Starter
 
 # Starting many short tasks in one turn of the loop must not keep it from turning.
-_LONGEST_TURN = 0.01
+_LONGEST_TURN = 0.005
 
 type Begin = Callable[[Launch], Ran | Coroutine[Any, Any, Ran]]
 

@@ -14,12 +14,12 @@ import psutil
 import pytest
 
 from headrace.core.outcome import Cancelled, Completed, Lost, Released
-from headrace.executors.base import Ran
+from headrace.executors.base import Launch, Ran
 from headrace.executors.invocation import Host
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.slots import SlotRange, SlotTable
-from headrace.testing.executor_conformance import Stand
+from headrace.testing.executor_conformance import Stand, claimed
 from headrace.testing.executor_conformance.cases import failure_of, value_of
 from headrace.testing.executor_conformance.tasks import TARGET
 from tests.support.sizes import sized
@@ -290,6 +290,55 @@ async def test_open_says_why_children_cannot_start(tmp_path: Path, target: str, 
             pass
 
 
+_ONE_AT_MOST = """
+import contextlib, os, time
+from pathlib import Path
+from headrace.testing.executor_conformance.tasks import FunctionEntry
+PLACE = Path(os.environ["HEADRACE_TEST_PLACE"])
+
+def endless():
+    (PLACE / "running").touch()
+    time.sleep(1000)
+
+class Source:
+    def resolve(self, name, options):
+        return FunctionEntry(name, endless)
+
+    @contextlib.asynccontextmanager
+    async def resources(self):
+        try:
+            (PLACE / "first").mkdir()
+        except FileExistsError:
+            while not (PLACE / "running").exists():
+                time.sleep(0.01)
+            raise RuntimeError("no connection left for a second child")
+        yield {}
+
+source = Source()
+"""
+
+
+async def test_what_runs_in_one_child_when_another_cannot_start_goes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its slot is free: a watcher would take the dead child for one that runs too long."""
+    (tmp_path / "one_at_most.py").write_text(_ONE_AT_MOST)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("HEADRACE_TEST_PLACE", str(tmp_path))
+    slots = SlotRange(SlotTable.create(tmp_path / "slots", 4))
+    executor = ProcessExecutor(target="one_at_most:source", children=2, slots=slots, host=Host(), unstarted_after=30.0)
+    launch = Launch(claim=claimed(1, name="endless"), entry=None, options={})
+    running = asyncio.create_task(executor.run(launch))
+    try:
+        with pytest.raises(ChildrenFailed, match="no connection left"):
+            await asyncio.wait_for(executor.open(), 30)
+        assert isinstance((await asyncio.wait_for(running, 10)).outcome, Released)
+        assert slots.table.occupied() == []
+        assert executor.free() == 0
+    finally:
+        await executor.close()
+
+
 async def test_close_leaves_no_process(tmp_path: Path) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     async with processes(tmp_path) as stand:
@@ -375,7 +424,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from headrace.executors.process import ProcessExecutor
-from headrace.testing.executor_conformance import Stand
+from headrace.testing.executor_conformance import Stand, claimed
 from headrace.testing.executor_conformance.tasks import TARGET
 
 async def main():

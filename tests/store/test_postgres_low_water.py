@@ -50,6 +50,15 @@ def claim(water: LowWater, clock: Clock, n: int, *found: ClaimedTask, took: floa
 WHOLE = [(1, HIGHEST, LOWEST, None)]
 
 
+def test_what_is_put_back_while_a_claim_is_on_its_way_is_not_passed_over() -> None:
+    clock = Clock()
+    water = LowWater(clock)
+    look = water.begin("w", [want(2)])
+    water.lower()
+    water.end("w", look, [want(2)], [claimed(5), claimed(6)])
+    assert claim(water, clock, 2) == WHOLE
+
+
 def test_a_claim_reads_on_where_the_last_one_ended() -> None:
     clock = Clock()
     water = LowWater(clock)

@@ -14,6 +14,7 @@ from headrace.store.base import StoreOptions
 from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.mounts import NETWORK, file_system
+from tests.support.waiting import eventually
 
 
 def store_at(path: Path, **extra: object) -> SQLiteStore:
@@ -132,6 +133,29 @@ async def test_a_reader_whose_transaction_does_not_end_is_replaced(tmp_path: Pat
             await store.counts()
         await store.enqueue([NewTask(name="kept")])
         assert await store.counts() == {"pending": 1}
+    finally:
+        await store.close()
+
+
+async def test_who_listens_hears_of_writes_after_the_reader_was_replaced(tmp_path: Path) -> None:
+    """And until then the reader does not look at its watch without a pause."""
+    store = store_at(tmp_path / "broken.db")
+    await store.open()
+    try:
+        async with store.listen("w", ["default"]) as wakeups:
+            reader: Any = store.database._running()[1]
+            await eventually(lambda: reader._watch_at is not None)
+            reader._connection = _BreaksOnce(reader._connection, "COMMIT", "ROLLBACK")
+            with pytest.raises(StoreError, match="COMMIT"):
+                await store.counts()
+            await eventually(lambda: reader._connection is not None)
+            stranger = SQLiteStore(str(tmp_path / "broken.db"), StoreOptions())
+            await stranger.open()
+            try:
+                await stranger.enqueue([NewTask(name="x")])
+            finally:
+                await stranger.close()
+            assert await asyncio.wait_for(anext(wakeups), 20)
     finally:
         await store.close()
 

@@ -91,14 +91,19 @@ class ProcessExecutor:
 
     async def _give_up(self) -> None:
         """As if it had never been opened: it may be opened again. What waits goes back, another worker may run it."""
-        self._release_queue()
         self._failures = 0
         nursery, self._nursery = self._nursery, None
+        # Before the wait: nothing may be given to a child that is being ended, nor taken from it.
+        children, self._children = self._children, []
         if nursery is not None:
             await nursery.close()
-        for child in self._children:
+        for child in children:
+            for item in list(child.given.values()):
+                item.settle(Ran(outcome=Released()))
+            child.given.clear()
+            self._slots.table.leave(child.slot)
             self._slots.give(child.slot)
-        self._children.clear()
+        self._release_queue()
 
     async def _open_nursery(self) -> None:
         self._nursery = Nursery(

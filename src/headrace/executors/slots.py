@@ -26,7 +26,7 @@ _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
 _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
 _WAITING_SIZE = _WAITING.size
-_PLACES = 4096  # what the buffers of all pools can hold; the file is sparse
+_PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
 
 _FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
 _FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * _PLACES * _WAITING_SIZE

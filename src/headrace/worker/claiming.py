@@ -14,7 +14,8 @@ from headrace.worker.buffer import Buffer
 
 # Seconds of work that the buffer holds beyond the free slots: enough to go on while the next claim is on its way, and
 # little enough that what waits here starts before another worker would have.
-_AHEAD, _LONGEST_AHEAD = 0.1, 0.4
+_AHEAD, _LONGEST_AHEAD = 0.1, 0.25
+_LONGEST_TRIP = 1.0  # an outage that was waited out says nothing of claims
 _TRIPS_AHEAD = 3
 _DEEPEST = 2500  # what a fast process can start while one claim is on its way, and the next
 _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what is on its way could never become more
@@ -164,7 +165,7 @@ class Claimer:
             self._slow_down()
             return
         self._remember(wants, claims)
-        self._trip += (time.monotonic() - asked_at - self._trip) / 4
+        self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
             self._received(claims, asked_at)

@@ -59,6 +59,7 @@ class Finisher:
         self._rng = rng
         self._waiting: list[Settlement] = []
         self._landing = 0
+        self._failing = 0  # batches that could not be written at their first try, and are not yet
         self._due = asyncio.Event()
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
@@ -151,14 +152,18 @@ class Finisher:
                 failures += 1
                 self._claimer().uncertain = self._claimer().uncertain or bool(wants)
                 if failures == 1:
-                    self._claimer().suspend(True)
-                    self._bus.emit(StoreLost(what="finish", error=str(error)))
+                    self._failing += 1
+                    if self._failing == 1:
+                        self._claimer().suspend(True)
+                        self._bus.emit(StoreLost(what="finish", error=str(error)))
                 pause = min(_LONGEST_PAUSE, 0.05 * 2 ** min(failures, 10))
                 await asyncio.sleep(pause * (0.5 + self._rng.random() / 2))
                 continue
             if failures:
-                self._claimer().suspend(False)
-                self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
+                self._failing -= 1
+                if not self._failing:
+                    self._claimer().suspend(False)
+                    self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
             return report
 
 

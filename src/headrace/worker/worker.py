@@ -12,7 +12,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -114,6 +114,8 @@ class Worker:
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             store = await stack.enter_async_context(self._opened_store())
+            if store is None:
+                return
             if self.bus.hears(JobEnded):
                 tell_of_job_ends(store, self.bus)
             if self.slots is None:
@@ -147,8 +149,8 @@ class Worker:
         return self.dispatcher is not None and ref in self.dispatcher.holding
 
     @contextlib.asynccontextmanager
-    async def _opened_store(self) -> AsyncGenerator[Store]:
-        """The store it was given stays open; one it made is closed."""
+    async def _opened_store(self) -> AsyncGenerator[Store | None]:
+        """The store it was given stays open; one it made is closed. None when a stop was asked for before."""
         if self._store is not None:
             yield self._store
             return
@@ -156,18 +158,16 @@ class Worker:
         try:
             yield store
         finally:
-            await store.close()
+            if store is not None:
+                await store.close()
 
-    async def _open_store(self) -> Store:
+    async def _open_store(self) -> Store | None:
         """Below a supervisor an outage is waited out: a new process would only meet it again."""
         if not self.supervised:
             store = self.app.new_store()
             await store.open()
             return store
-        store = await reach(self.app.new_store, who=f"worker {self.id}", bus=self.bus, stopping=self._stop)
-        if store is None:
-            raise StoreUnavailable(f"worker {self.id} was told to stop while it waited for the database")
-        return store
+        return await reach(self.app.new_store, who=f"worker {self.id}", bus=self.bus, stopping=self._stop)
 
     async def _incarnation(self, store: Store, resources: Mapping[str, Any]) -> None:
         self.words = words = Words(store=store, worker=lambda: self.id, holds=self._holds)
@@ -328,7 +328,9 @@ class Worker:
             with contextlib.suppress(StoreUnavailable):
                 due = await store.promote() == 0
                 ready = await _ready(store, dispatcher.claimer.queues)
-                if not due and dispatcher.exhausted:
+                # What a claim took whose answer was lost is nobody's until the keeper of the buffer finds it.
+                stranded = bool(await store.held(self.id, limit=1))
+                if not due and not stranded and dispatcher.exhausted:
                     since = since or time.monotonic()
                     if not ready or time.monotonic() - since > _BURST_PATIENCE:
                         return
@@ -347,8 +349,8 @@ class Worker:
         insisting = asyncio.create_task(self._stop_now.wait())
         try:
             done, _ = await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
-            for part in done & parts:
-                part.result()
+            unstartable = _why_unstartable(done & parts)
+            parts = parts - done
         finally:
             waiting.cancel()
             insisting.cancel()
@@ -357,8 +359,11 @@ class Worker:
         # A claim that is under way would otherwise be committed for a worker that is gone.
         await asyncio.wait({claiming}, timeout=5.0)
         # Results that cannot be written now are worth the rest of the grace, and no more.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(dispatcher.finisher.flushed(), max(5.0, deadline - time.monotonic()))
+        flushing = asyncio.create_task(dispatcher.finisher.flushed())
+        patience = max(5.0, deadline - time.monotonic())
+        done, _ = await asyncio.wait({flushing, *parts}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        flushing.cancel()
+        unstartable = _why_unstartable(done & parts) or unstartable
         if self.words is not None:
             with contextlib.suppress(StoreUnavailable):
                 await self.words.flush()
@@ -366,6 +371,19 @@ class Worker:
             with contextlib.suppress(StoreUnavailable):
                 released += await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
+        if unstartable is not None:
+            raise unstartable
+
+
+def _why_unstartable(ended: Iterable[asyncio.Task[Any]]) -> Unstartable | None:
+    """Raises what ended a part of the worker, except children that do not start: what ran beside them is drained."""
+    found: Unstartable | None = None
+    for part in ended:
+        try:
+            part.result()
+        except Unstartable as error:
+            found = error
+    return found
 
 
 async def _unless_it_fails(task: asyncio.Task[None]) -> None:

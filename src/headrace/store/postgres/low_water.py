@@ -42,6 +42,7 @@ class Look(NamedTuple):
     ranges: list[Range]
     begun: float
     front: bool
+    lowered: int = 0  # how often marks had been lowered when it began
 
 
 NOTHING = Look([], 0.0, False)
@@ -62,6 +63,7 @@ class LowWater:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._workers: defaultdict[str, _Worker] = defaultdict(_Worker)
+        self._lowered = 0
 
     def begin(self, worker: str, wants: Sequence[Want]) -> Look:
         state = self._workers[worker]
@@ -75,7 +77,7 @@ class LowWater:
             for number, want in enumerate(wants, 1)
             for part in _ranges(number, {} if front else state.marks.get((want.queue, want.pool, int(want.lane)), {}))
         ]
-        return Look(ranges, now, front)
+        return Look(ranges, now, front, self._lowered)
 
     def end(self, worker: str, look: Look, wants: Sequence[Want], claimed: Sequence[ClaimedTask]) -> None:
         state = self._workers[worker]
@@ -97,6 +99,8 @@ class LowWater:
         for place in {task[4:7] for task in claimed if task.gated}:
             state.gated.add(place)
             state.marks.pop(place, None)
+        if look.lowered != self._lowered:
+            return  # something was put back meanwhile, perhaps below what this claim came to
         found: dict[Place, dict[int, Mark]] = {}
         # In order, within a place: the last one of a priority is its highest.
         for task in {task[4:8]: task for task in claimed}.values():
@@ -115,6 +119,7 @@ class LowWater:
 
     def lower(self) -> None:
         """Something was put back to where it had been, by whomever: a rescuer writes in the name of the dead."""
+        self._lowered += 1
         for state in self._workers.values():
             state.marks.clear()
 

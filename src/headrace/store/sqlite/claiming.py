@@ -1,6 +1,7 @@
 """Claim, start, progress: how tasks come into a worker's hands."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import orjson
 
@@ -9,6 +10,7 @@ from headrace.store.base import Started
 from headrace.store.sqlite.connection import Part, Transaction
 
 _PROMOTED_AT_ONCE = 500
+_LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
 
 
 def refs_json(refs: Iterable[Ref]) -> str:
@@ -35,9 +37,10 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
             "pool": want.pool,
             "lane": int(want.lane),
             "n": want.n,
+            "longest": _LONGEST_PAYLOAD,
         }
         [(text,)] = transaction.rows("claim", parameters)
-        found = list(map(ClaimedTask._make, orjson.loads(text)))
+        found = [_whole(transaction, row) for row in orjson.loads(text)]
         if found:
             ids = orjson.dumps([task.id for task in found]).decode()
             transaction.run("take_claims", {"worker": worker, "now": transaction.now, "ids": ids})
@@ -45,6 +48,14 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
     if jobs := {task.job for task in claims if task.job is not None}:
         transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
     return claims
+
+
+def _whole(transaction: Transaction, row: list[Any]) -> ClaimedTask:
+    claim = ClaimedTask._make(row)
+    if claim.arguments is not None:  # pyright: ignore[reportUnnecessaryComparison] -- too long for the text of a claim
+        return claim
+    [(arguments, options)] = transaction.rows("claim_payload", (claim.id,))
+    return claim._replace(arguments=arguments, options=options)
 
 
 def give_back(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) -> None:

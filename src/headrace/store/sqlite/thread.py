@@ -91,13 +91,16 @@ class Thread:
 
     def _watch(self) -> None:
         """Between jobs, on the thread that is here anyway: a hop from the event loop would cost ten times the look."""
-        if self._writes or self._connection is None:
+        if self._writes or (self._connection is None and self._watch_at is None):
             return
         now = time.monotonic()
         if self._watch_at is None or now >= self._watch_at:
             self._watch_at = now + 1.0
-            with self._between, suppress(sqlite3.Error):  # only hints are lost, until the next look
-                pause = self._database.watch(self._database.transaction(self._connection))
+            with suppress(sqlite3.Error):  # only hints are lost, until the next look
+                if self._connection is None:  # it was given up (see _undo); whoever listens goes on
+                    self._connection = self._connected()
+                with self._between:
+                    pause = self._database.watch(self._database.transaction(self._connection))
                 self._watch_at = None if pause is None else now + pause
 
     def _serve(self) -> None:

@@ -44,4 +44,4 @@ UPDATE headrace.tasks t
 SET state = 'pending', worker = NULL, claimed_at = NULL, ready_at = NULL, waiting_on = s.waiting_on,
     eligible_at = CASE WHEN s.waiting_on IS NULL THEN clock_timestamp() + make_interval(secs => s.wait) ELSE t.eligible_at END
 FROM unnest($1::bigint[], $2::text[], $3::double precision[]) AS s(task, waiting_on, wait)
-WHERE t.id = s.task;
+WHERE t.id = ANY (ARRAY[s.task]);

@@ -35,7 +35,7 @@ RETURNING a.task;
 -- Keeps the last progress value of held tasks.
 UPDATE headrace.tasks t SET progress = s.value
 FROM unnest($2::bigint[], $3::integer[], $4::text[]) AS s(task, claim_no, value)
-WHERE t.id = s.task AND t.claim_no = s.claim_no AND (t.worker = $1) IS TRUE
+WHERE t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no AND (t.worker = $1) IS TRUE
   AND t.state IN ('claimed', 'running', 'paused', 'cancelling');
 
 -- name: stranded

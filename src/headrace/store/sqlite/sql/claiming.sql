@@ -21,9 +21,12 @@ SELECT name FROM headrace_queues WHERE paused
 -- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped,
 -- and `take_claims` finds the rows as they are here. Both in one, with RETURNING, would give them out of order, and later.
 -- The columns are those of ClaimedTask; the truth values of SQLite, 0 and 1, are equal to Python's. All of them in one
--- text, because Python gives up its lock for each row that it fetches (see Transaction.insert_all).
+-- text, because Python gives up its lock for each row that it fetches (see Transaction.insert_all). Long payloads come
+-- by themselves, with `claim_payload`: a text has an end.
 SELECT json_group_array(json_array(
-    id, claim_no + 1, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
+    id, claim_no + 1, name, kind, queue, pool, lane, priority,
+    CASE WHEN length(arguments) + length(options) <= :longest THEN arguments END, codec, version,
+    CASE WHEN length(arguments) + length(options) <= :longest THEN options END, attempt, losses,
     max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), 'claimed', order_at,
     max(:now - eligible_at, 0) / 1000000.0
 ))
@@ -33,6 +36,10 @@ FROM (
     ORDER BY priority DESC, order_at, id
     LIMIT :n
 )
+
+-- name: claim_payload
+-- What `claim` leaves out.
+SELECT arguments, options FROM headrace_tasks WHERE id = ?
 
 -- name: take_claims
 -- The host's clock may be set back between two writes: the instants of one task never run backwards for it.

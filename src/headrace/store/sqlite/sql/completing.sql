@@ -25,7 +25,8 @@ WHERE t.id IS NULL OR t.job IS NOT NULL OR t.keyed OR t.gates IS NOT NULL OR t.s
 DELETE FROM temp.headrace_completed WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: completed_attempts
--- As `close_attempt` does, of those whose start was written: the attempt of any other is its history row. The worker's stopwatch and the clock differ a little; nothing started before its claim.
+-- As `close_attempt` does, of those whose start was written: the attempt of any other is its history row. The worker's
+-- stopwatch and the clock differ a little; nothing started before its claim.
 INSERT INTO headrace_attempts (
     task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at, recorded_by
 )

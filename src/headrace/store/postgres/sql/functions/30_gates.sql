@@ -29,7 +29,7 @@ BEGIN
                   SELECT o.id FROM headrace.tasks o WHERE o.order_key = gate.name ORDER BY o.created_at, o.id LIMIT 1))
             ORDER BY t.order_at, t.id LIMIT room FOR UPDATE SKIP LOCKED
         ), readied AS (
-            UPDATE headrace.tasks t SET ready_at = clock_timestamp(), waiting_on = NULL FROM next WHERE t.id = next.id
+            UPDATE headrace.tasks t SET ready_at = clock_timestamp(), waiting_on = NULL FROM next WHERE t.id = ANY (ARRAY[next.id])
             RETURNING t.queue
         ), told AS (
             SELECT pg_notify('headrace', queue) FROM (SELECT DISTINCT queue FROM readied) AS q

@@ -4,6 +4,7 @@ CREATE OR REPLACE FUNCTION headrace.ended_v1(ids bigint[])
 RETURNS void
 LANGUAGE plpgsql
 SET enable_seqscan = off
+SET plan_cache_mode = auto  -- jobs differ by a factor of a million: finish_v1, which calls this, keeps its plan
 AS $function$
 DECLARE
     counted record;

@@ -17,7 +17,7 @@ BEGIN
         ORDER BY t.eligible_at LIMIT most
         FOR UPDATE SKIP LOCKED
     ), readied AS (
-        UPDATE headrace.tasks t SET ready_at = instant FROM due WHERE t.id = due.id RETURNING t.queue
+        UPDATE headrace.tasks t SET ready_at = instant FROM due WHERE t.id = ANY (ARRAY[due.id]) RETURNING t.queue
     ), told AS (
         SELECT count(pg_notify('headrace', q.queue)) AS n FROM (SELECT DISTINCT queue FROM readied) AS q
     )

@@ -16,7 +16,7 @@ BEGIN
         UPDATE headrace.tasks t
         SET state = 'running', started_at = coalesce(t.started_at, clock_timestamp())
         FROM unnest(tasks, claim_nos) AS s(task, claim_no)
-        WHERE t.id = s.task AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
+        WHERE t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
           AND t.state IN ('claimed', 'running')
         RETURNING t.id, t.claim_no, t.run_no, t.claimed_at, t.started_at
     ), tried AS (

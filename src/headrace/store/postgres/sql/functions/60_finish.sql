@@ -43,7 +43,7 @@ BEGIN
         -- two such finishes would otherwise each hold what the other one waits for.
         PERFORM FROM headrace.tasks t
         WHERE t.job IN (
-            SELECT f.job FROM unnest(tasks, kinds) AS s(task, kind) JOIN headrace.tasks f ON f.id = s.task
+            SELECT f.job FROM unnest(tasks, kinds) AS s(task, kind) JOIN headrace.tasks f ON f.id = ANY (ARRAY[s.task])
             WHERE states[s.kind] = 'failed' AND f.job IS NOT NULL AND f.critical
         )
         ORDER BY t.id FOR UPDATE;
@@ -60,7 +60,7 @@ BEGIN
         ), before AS MATERIALIZED (
             -- Cancelled meanwhile, or too old when it would run: the second statement ends it.
             SELECT t.id, t.run_no, t.attempt, t.claimed_at, t.started_at, s.*
-            FROM input s JOIN headrace.tasks t ON t.id = s.task AND t.claim_no = s.claim_no
+            FROM input s JOIN headrace.tasks t ON t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no
             WHERE (t.worker = the_worker) IS TRUE AND t.state IN ('claimed', 'running', 'paused')
               AND (t.expires_at IS NULL OR t.expires_at > instant + make_interval(secs => s.delay))
             FOR UPDATE OF t
@@ -75,7 +75,7 @@ BEGIN
                 order_at = CASE WHEN t.job IS NULL AND (b.charged OR b.delay > 0)
                                 THEN instant + make_interval(secs => b.delay) ELSE t.order_at END,
                 ready_at = CASE WHEN b.state = 'pending' AND b.delay <= 0 THEN instant END
-            FROM before b WHERE t.id = b.id
+            FROM before b WHERE t.id = ANY (ARRAY[b.id])
             RETURNING t.id, t.gates
         ), tried AS (
             INSERT INTO headrace.attempts AS a (
@@ -114,7 +114,7 @@ BEGIN
         FROM unnest(tasks, claim_nos, kinds, ran_fors, results) AS s(task, claim_no, kind, ran_for, result)
     ), moved AS (
         DELETE FROM headrace.tasks t USING input s
-        WHERE t.id = s.task AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
+        WHERE t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
           AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
         RETURNING
             t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.task import Ref
-from headrace.executors.slots import CHILD, GROUP, LOOP, THREAD, VERDICT_TIMEOUT, SlotRange, SlotTable
+from headrace.executors.slots import CHILD, GROUP, LOOP, PLACES, THREAD, VERDICT_TIMEOUT, SlotRange, SlotTable
 from headrace.executors.watchdog import Watchdog, condemn
 
 pytestmark = pytest.mark.timeout(60)
@@ -138,9 +138,9 @@ def test_a_process_that_is_gone_is_nobodys_fault(table: SlotTable, victim: "subp
 
 def test_what_waits_is_seen_from_outside(table: SlotTable) -> None:
     slots, other = SlotRange(table, worker=3), SlotTable.attach(table.path)
-    places = [slots.wait(Ref(number, 1)) for number in range(1, 5001)]
-    assert places.count(None) == 5000 - 4096
-    assert len(other.waiting(3)) == 4096
+    places = [slots.wait(Ref(number, 1)) for number in range(1, PLACES + 11)]
+    assert places.count(None) == 10
+    assert len(other.waiting(3)) == PLACES
     assert other.waiting(2) == set()
     assert places[0] is not None
     slots.no_longer_waits(places[0])

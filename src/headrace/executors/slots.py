@@ -26,10 +26,10 @@ _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
 _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
 _WAITING_SIZE = _WAITING.size
-_PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
+PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
 
 _FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
-_FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * _PLACES * _WAITING_SIZE
+_FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
 VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
@@ -172,11 +172,11 @@ class SlotTable:
         """Where a worker process notes what it has claimed and not started, so that its supervisor can give it away
         when the process no longer turns: what is not there has been started, and may have an outcome already.
         """
-        return self._memory, _FIRST_PLACE + worker * _PLACES * _WAITING_SIZE
+        return self._memory, _FIRST_PLACE + worker * PLACES * _WAITING_SIZE
 
     def waiting(self, worker: int) -> set[Ref]:
         memory, first = self.waiting_places(worker)
-        found = _WAITING.iter_unpack(memory[first : first + _PLACES * _WAITING_SIZE])
+        found = _WAITING.iter_unpack(memory[first : first + PLACES * _WAITING_SIZE])
         return {Ref(task, claim_no) for task, claim_no in found if task}
 
     def tick(self, worker: int) -> None:
@@ -197,7 +197,7 @@ class SlotRange:
         if not 0 <= first <= last <= table.capacity:
             raise ValueError(f"slots {first} to {last} do not lie in a table of {table.capacity}")
         self._free = list(range(last - 1, first - 1, -1))
-        self._places = list(range(_PLACES - 1, -1, -1))
+        self._places = list(range(PLACES - 1, -1, -1))
         self._waiting, self._first_place = table.waiting_places(worker)
 
     def free(self) -> int:
@@ -224,4 +224,4 @@ class SlotRange:
 
     def forget_waiting(self) -> None:
         """A new process: what the one before it noted is nobody's any more."""
-        self._waiting[self._first_place : self._first_place + _PLACES * _WAITING_SIZE] = bytes(_PLACES * _WAITING_SIZE)
+        self._waiting[self._first_place : self._first_place + PLACES * _WAITING_SIZE] = bytes(PLACES * _WAITING_SIZE)

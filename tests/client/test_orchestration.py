@@ -100,14 +100,18 @@ async def test_sync_and_async_entrypoints_and_their_types(app: App):
     assert results == {f"{HERE}.double": "8", f"{HERE}.double_later": "10", f"{HERE}.when": "2031"}
 
 
-@pytest.mark.requirement("A2", "A26", "A34")
+@pytest.mark.requirement("A2", "A26", "A32", "A34")
 async def test_a_task_adds_to_its_own_job_and_knows_it(app: App):
-    """A26: three tasks more, in the same job, which ends after them. A34: get_current_job_id inside a task."""
+    """A26: three tasks more, in the same job, which ends after them; another job gets none. A34: get_current_job_id
+    inside a task. A32: it runs in the context of its job.
+    """
+    other = await create_job("other", [{"entrypoint": f"{HERE}.double", "kwargs": {"number": 1}}])
     job = await create_job(
         "grows",
         [{"entrypoint": f"{HERE}.fan_out", "kwargs": {"count": 3}}, {"entrypoint": f"{HERE}.job_id"}],
     )
-    assert await drain(app) == 5
+    assert await drain(app) == 6
+    assert (await get_job(other.id)).total_tasks == 1
     done = await get_job(job.id)
     assert (done.status, done.completed_tasks, done.total_tasks) == (JobState.COMPLETED, 5, 5)
     records = await app.tasks.alist(job=job.id)

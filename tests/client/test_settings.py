@@ -140,6 +140,7 @@ def test_aaiclick_worker_settings():
     )
     assert (changed.heartbeat, changed.timeout, changed.job_timeout) == (10, 60, 7200)
     assert changed.retry.max_attempts == 1
+    assert read({"WORKER_MAX_RETRIES": "5"}, preset="aaiclick").retry.max_attempts == 6
 
 
 @pytest.mark.requirement("F67", "F68")

@@ -79,6 +79,7 @@ def test_never_on_wins_and_subclasses_match(never: Any) -> None:
         assert not retried(UnicodeError(), policy)
         assert retried(KeyError(), policy)
     assert retried(ValueError(), Retry(on=(Exception,), never_on=(UnicodeError,)))
+    assert not retried(RuntimeError(), Retry(on=(ValueError, KeyError)))
 
 
 @pytest.mark.requirement("D54")

@@ -158,3 +158,12 @@ def test_every_decision_is_a_legal_transition_and_keeps_the_fence(outcome: Outco
     assert (written.task, written.claim_no) == (7, 4)
     assert allowed(before, written.state)
     assert written.delay >= 0
+
+
+@pytest.mark.requirement("D57")
+def test_the_wait_counts_the_failures_so_far() -> None:
+    """D57: the first failure waits the base, the second twice that; a loss is no different."""
+    policy = Retry(max_attempts=9, base=60, cap=3600, jitter=0)
+    for outcome in (failure(), Lost(error=ERROR)):
+        waits = [decided(outcome, policy=policy, attempt=n, max_attempts=9).delay for n in range(8)]
+        assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600]

@@ -314,11 +314,12 @@ def test_no_more_run_at_once_than_the_worker_may_hold(use: Any):
             app.tasks.handle(id).wait(timeout=60)
 
 
-@pytest.mark.requirement("D44")
+@pytest.mark.requirement("D44", "A32")
 def test_an_idle_worker_asks_less_and_less_often_with_jitter():
-    """D44: each empty answer doubles the pause up to the longest; two workers do not ask in step."""
+    """D44: each empty answer doubles the pause up to the longest; two workers do not ask in step. A32: a second."""
     from headrace.worker.buffer import Buffer
     from headrace.worker.claiming import Claimer
+    from headrace.worker.options import WorkerOptions
 
     def pauses(seed: int) -> list[float]:
         claimer = Claimer(
@@ -327,7 +328,7 @@ def test_an_idle_worker_asks_less_and_less_often_with_jitter():
             buffer=Buffer(retry_ratio=0.3),
             free={"coroutine": lambda: 1},
             received=lambda claims, at: None,
-            poll=1.0,
+            poll=WorkerOptions().poll,
             busy=lambda: False,
             rng=random.Random(seed),
         )

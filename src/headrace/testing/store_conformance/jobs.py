@@ -1,6 +1,6 @@
 """Jobs: many tasks, one fate, exact counters, each hook once per run."""
 
-from headrace.core.errors import NotFound, WrongState
+from headrace.core.errors import DuplicateTask, NotFound, WrongState
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
 from headrace.core.task import JobRecord, Key, NewJob, NewTask, Want
@@ -431,3 +431,13 @@ async def every_end_is_told_once(ledger: Ledger) -> None:
     assert [end.hook.name if end.hook else None for end in told] == ["hook.success", "hook.failure", None, None]
     assert [end.took is not None and end.took >= 0 for end in told] == [True, True, True, False]
     assert [(end.job, end.state, end.took) for end in told_elsewhere] == [(cancelled, JobState.CANCELLED, None)]
+
+
+@cases.add("A25")
+async def a_job_of_which_one_task_is_refused_is_not_made(ledger: Ledger) -> None:
+    """A25: one transaction: there is neither the job nor the task before the refused one."""
+    key = Key(scope="unique", key="k", on_conflict="reject")
+    holder = await ledger.enqueue_one(keys=(key,))
+    await refused(ledger.store.create_job(NewJob(name="j", tasks=(task(), task(keys=(key,))))), DuplicateTask)
+    assert await ledger.store.list_jobs() == []
+    assert [claim.id for claim in await ledger.claim()] == [holder]

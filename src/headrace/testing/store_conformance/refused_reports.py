@@ -199,3 +199,16 @@ async def two_outcomes_of_one_claim_in_one_call_are_one_accepted(ledger: Ledger)
     report = await ledger.store.finish("a", [completed(claim, "1"), failed_for_good(claim)])
     assert (report.accepted, report.refused) == ({ref(claim)}, frozenset())
     assert await ledger.state(task_id) == "completed"
+
+
+@cases.add("A69")
+async def a_worker_cannot_overwrite_its_own_second_claim(ledger: Ledger) -> None:
+    """A69: the fence is the claim, not only the worker."""
+    task_id = await ledger.enqueue_one()
+    first = await ledger.claim_one("a")
+    await ledger.finish("a", lost(first))
+    second = await ledger.claim_due("a")
+    report = await ledger.store.finish("a", [completed(first, '"first"')])
+    assert report.refused == {ref(first)}
+    await ledger.finish("a", completed(second, '"second"'))
+    assert (await ledger.get(task_id)).result == '"second"'

@@ -2,21 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from headrace import App
-
-
-@pytest.fixture(scope="session")
-def postgres_template(migrated_postgres_template: str) -> str:
-    return migrated_postgres_template
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(migrated_sqlite_template: Path) -> Path:
-    return migrated_sqlite_template
+from tests.support.migrated import postgres_template as postgres_template
+from tests.support.migrated import sqlite_template as sqlite_template
 
 
 @pytest.fixture

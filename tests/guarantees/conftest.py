@@ -8,18 +8,10 @@ import pytest
 
 from tests.guarantees.harness import Harness
 from tests.guarantees.ledgers import empty, prepare
+from tests.support.migrated import postgres_template as postgres_template
+from tests.support.migrated import sqlite_template as sqlite_template
 from tests.support.postgres import PostgresServer
 from tests.support.sizes import sized
-
-
-@pytest.fixture(scope="session")
-def postgres_template(migrated_postgres_template: str) -> str:
-    return migrated_postgres_template
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(migrated_sqlite_template: Path) -> Path:
-    return migrated_sqlite_template
 
 
 @pytest.fixture

@@ -1,20 +1,10 @@
 """Workers inside the test, on both stores."""
 
-from pathlib import Path
-
 import pytest
 
+from tests.support.migrated import postgres_template as postgres_template
+from tests.support.migrated import sqlite_template as sqlite_template
 from tests.worker.bench import Bench
-
-
-@pytest.fixture(scope="session")
-def postgres_template(migrated_postgres_template: str) -> str:
-    return migrated_postgres_template
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(migrated_sqlite_template: Path) -> Path:
-    return migrated_sqlite_template
 
 
 @pytest.fixture

@@ -101,12 +101,9 @@ class Arguments:
         return complete
 
     def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
-        injected = (self._compiled or self.compiled).injected
-        if not injected:
-            return {}
         return {
             parameter: find_injected(self._name, parameter, annotation, context=context, resources=resources)
-            for parameter, annotation in injected.items()
+            for parameter, annotation in (self._compiled or self.compiled).injected.items()
         }
 
     def _gather(self, compiled: "_Compiled", args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -347,10 +347,9 @@ class Worker:
         dispatcher.release_buffer()
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
+        living = set(parts)
         try:
-            done, _ = await asyncio.wait({waiting, insisting, *parts}, return_when=asyncio.FIRST_COMPLETED)
-            unstartable = _why_unstartable(done & parts)
-            parts = parts - done
+            unstartable = await _until({waiting, insisting}, living)
         finally:
             waiting.cancel()
             insisting.cancel()
@@ -360,10 +359,10 @@ class Worker:
         await asyncio.wait({claiming}, timeout=5.0)
         # Results that cannot be written now are worth the rest of the grace, and no more.
         flushing = asyncio.create_task(dispatcher.finisher.flushed())
-        patience = max(5.0, deadline - time.monotonic())
-        done, _ = await asyncio.wait({flushing, *parts}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        flushing.cancel()
-        unstartable = _why_unstartable(done & parts) or unstartable
+        try:
+            late = await _until({flushing}, living, timeout=max(5.0, deadline - time.monotonic()))
+        finally:
+            flushing.cancel()
         if self.words is not None:
             with contextlib.suppress(StoreUnavailable):
                 await self.words.flush()
@@ -371,19 +370,29 @@ class Worker:
             with contextlib.suppress(StoreUnavailable):
                 released += await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
-        if unstartable is not None:
-            raise unstartable
+        if (error := unstartable or late) is not None:
+            raise error
 
 
-def _why_unstartable(ended: Iterable[asyncio.Task[Any]]) -> Unstartable | None:
-    """Raises what ended a part of the worker, except children that do not start: what ran beside them is drained."""
-    found: Unstartable | None = None
-    for part in ended:
-        try:
-            part.result()
-        except Unstartable as error:
-            found = error
-    return found
+async def _until(
+    awaited: set[asyncio.Task[Any]], living: set[asyncio.Task[None]], *, timeout: float | None = None
+) -> Unstartable | None:
+    """Returns when one of `awaited` is done, or after `timeout` seconds. Raises what ends a part of the worker
+    meanwhile, except that children do not start: what runs beside them goes on, and the caller is told.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    unstartable: Unstartable | None = None
+    while True:
+        rest = None if deadline is None else max(0.0, deadline - time.monotonic())
+        done, _ = await asyncio.wait(awaited | living, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+        for part in done & living:
+            living.discard(part)
+            try:
+                part.result()
+            except Unstartable as error:
+                unstartable = error
+        if not done or done & awaited:
+            return unstartable
 
 
 async def _unless_it_fails(task: asyncio.Task[None]) -> None:

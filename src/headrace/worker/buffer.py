@@ -46,11 +46,12 @@ class LaneBuffer:
 class QueueBuffer:
     """Both lanes of one queue for one pool."""
 
-    __slots__ = ("_primary", "_retry", "credit", "lanes", "queue")
+    __slots__ = ("_primary", "_retry", "credit", "hinted", "lanes", "queue")
 
     def __init__(self, queue: str, credit: LaneCredit) -> None:
         self.queue = queue
         self.credit = credit
+        self.hinted = False  # someone said that there may be work; nobody has asked since
         self._primary, self._retry = LaneBuffer(), LaneBuffer()
         self.lanes: dict[int, LaneBuffer] = {Lane.PRIMARY: self._primary, Lane.RETRY: self._retry}
 
@@ -58,21 +59,25 @@ class QueueBuffer:
         return len(self._primary.entries) + len(self._retry.entries)
 
     @property
-    def more(self) -> bool:
-        return self._primary.more or self._retry.more
+    def live(self) -> bool:
+        """Whether it is likely to have work in the store."""
+        return self._primary.more or self._retry.more or self.hinted
 
-    def take(self) -> Held:
-        """The next to start.
+    def take(self) -> Held | None:
+        """The next to start; None when that is not here yet.
 
-        A lane that has nothing here but more in the store still lets the other earn credit; when its own turn comes
-        while nothing of it is here, the other lane goes first and the turn is kept, not lost.
+        A lane that has nothing here but more in the store still lets the other earn credit; when its own turn comes it
+        is waited for. A claim brings it, or the word that there was no more; if the other lane went first meanwhile,
+        ten starts would not hold their exact shares.
         """
         primary, retry = self._primary, self._retry
         if primary.entries and not retry.entries and not retry.more:
             return primary.entries.popleft()[4]  # by far the commonest: nobody to share with
-        if self._contested and not self.owes():
-            return self.lanes[self.credit.pick(True, True) or Lane.PRIMARY].pop()
-        return (primary or retry).pop()
+        if not self._contested:
+            return (primary or retry).pop() if self else None
+        if self.owes():
+            return None
+        return self.lanes[self.credit.pick(True, True) or Lane.PRIMARY].pop()
 
     @property
     def _contested(self) -> bool:
@@ -153,15 +158,18 @@ class Buffer:
         return held
 
     def take(self, pool: Pool) -> Held | None:
+        """The next to start. None when there is nothing, or only what must let a lane go first that a claim brings."""
         count = self._counts.get(pool)
         if not count:
             return None
         turns = self._turns[pool]
-        while True:
+        for _ in range(len(turns)):
             turns.rotate(-1)
-            if turns[-1]:
+            held = turns[-1].take()
+            if held is not None:
                 self._counts[pool] = count - 1
-                return self._left(turns[-1].take())
+                return self._left(held)
+        return None
 
     def remove(self, held: Held) -> None:
         self._remove({self._left(held)})

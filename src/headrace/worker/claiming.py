@@ -110,8 +110,7 @@ class Claimer:
         """There may be work: ask now."""
         if queue is not None:
             for pool in self._free:
-                for lane in self._buffer.queue(pool, queue).lanes.values():
-                    lane.more = True
+                self._buffer.queue(pool, queue).hinted = True
         self._pause = 0.0
         self._next = 0.0
         self.found_nothing = False
@@ -168,12 +167,12 @@ class Claimer:
         self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
-            self._received(claims, asked_at)
         elif self._may_have_more():
-            self._wake.set()  # it asked one lane only, in its turn; the other may have work
+            self._wake.set()  # it asked one lane only, in its turn, or work was announced meanwhile
         else:
             self.found_nothing = self._asked_all
             self._slow_down()
+        self._received(claims, asked_at)  # nothing, too: what had to wait for another lane need not any more
 
     async def run(self) -> None:
         """Ask whenever there is room, alone: a busy finisher carries the claim instead."""
@@ -208,9 +207,9 @@ class Claimer:
         self._next = time.monotonic() + self._pause * (0.5 + self._rng.random() / 2)
 
     def _may_have_more(self) -> bool:
-        """Whether a lane that has room was not seen to be empty."""
+        """Whether a queue that has room was not seen to be empty."""
         return any(
-            self._buffer.queue(pool, queue).more
+            self._buffer.queue(pool, queue).live
             for pool in self._free
             if self._room(pool) > 0
             for queue in self._queues
@@ -252,11 +251,12 @@ class Claimer:
     def _pool_wants(self, pool: Pool, room: int) -> list[Want]:
         """Queues that had work share the room; the others are asked for a little, in case they have some now."""
         buffers = [self._buffer.queue(pool, queue) for queue in self._queues]
-        live = [buffer for buffer in buffers if buffer.more] or buffers
+        live = [buffer for buffer in buffers if buffer.live] or buffers
         wants: list[Want] = []
         share = max(1, room // max(1, len(live)))
         for buffer in buffers:
             wants += buffer.wants(pool, share if buffer in live else 1)
+            buffer.hinted = False  # what is announced from here on, this claim may miss
         return wants
 
     def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:

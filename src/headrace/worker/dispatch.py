@@ -170,6 +170,7 @@ class Dispatcher:
             started, now = self._start_some(pool, now, until)
             if started:
                 self.claimer.throughput[pool].count(started, now)
+            if started or self._room(pool) > 0:
                 self.claimer.hungry()
         if now >= until:
             self._next_turn()

@@ -224,13 +224,12 @@ async def test_concurrent_callers_on_a_real_store(app: App):
     @app.task(name="welcome")
     async def welcome(user_id: int) -> None: ...
 
-    store = await app.engine.opened_store()
-    coalescer = app.engine._coalescer()
-    commits: list[int] = []
+    coalescer = app.engine._line()
+    write, commits = coalescer._write, list[int]()
 
     async def counted(new: Sequence[NewTask]) -> list[Enqueued]:
         commits.append(len(new))
-        return await store.enqueue(new)
+        return list(await write(new))
 
     coalescer._write = counted
     keyed = [welcome.using(unique=f"k{number}").aenqueue(number) for number in range(10)]

@@ -208,7 +208,7 @@ async def test_whoever_waits_hears_that_the_app_was_closed(app: App):
     handle = await define(app).aenqueue(Point(1, NOW), by=timedelta(0))
     waiting = [asyncio.create_task(handle.aresult()), asyncio.create_task(handle.await_())]
     async with asyncio.timeout(10):
-        while len(app.engine._connected.poller._waiting.get(handle.id, ())) < 2:  # noqa: ASYNC110
+        while (found := app.engine._connected) is None or len(found.poller._waiting.get(handle.id, ())) < 2:
             await asyncio.sleep(0.01)
         await app.aclose()
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):

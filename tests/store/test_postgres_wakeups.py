@@ -4,9 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import asyncpg
+import pytest
 
 from headrace.core.lanes import Lane
 from headrace.core.task import NewTask, Want
+from headrace.store.base import StoreOptions
+from headrace.store.postgres.connection import Database
+from headrace.store.postgres.wakeups import Waker
 from tests.store.test_postgres_connection import cut, opened
 from tests.support.postgres import PostgresServer
 
@@ -78,3 +82,19 @@ async def test_a_burst_of_enqueues_is_a_few_notifications(postgres_url: str) -> 
         await mine.close()
         assert 1 <= heard.count("mail") <= 2 + taken / 0.005
         assert heard.count("mail") < 200
+
+
+async def test_a_stream_of_enqueues_needs_no_notification_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a quiet time held back goes with the next enqueue that may notify; only the last of them has to follow."""
+    late: list[str] = []
+    monkeypatch.setattr(Waker, "_send_late", lambda _, queue: late.append(queue))
+    waker = Waker(Database("postgresql://nowhere/none", StoreOptions()), {})
+    loop = asyncio.get_running_loop()
+    begun, told = loop.time(), 0
+    while loop.time() - begun < 0.1:
+        told += len(waker.due(["mail"]))
+    await asyncio.sleep(0)  # what was due by now would be sent
+    assert told >= 2
+    assert late == []
+    await asyncio.sleep(0.05)
+    assert late == ["mail"]

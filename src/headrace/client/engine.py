@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from headrace.client.bridge import BRIDGE, on_store
+from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
 from headrace.client.middleware import Middleware
+from headrace.client.nearby import Nearby
 from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
@@ -54,6 +55,8 @@ class Engine:
         # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
         # PostgreSQL would write the second on another connection, perhaps before the first.
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
+        # SQLite has a thread of its own to go to, from whatever loop.
+        self._nearby = None if url.startswith("sqlite") else Nearby(lambda: self.new_store(connections=1))
         # By the number of forks that led here: the parent's are not ours to use, nor to destroy.
         self._coalescers: dict[int, Coalescer] = {}
         self._connected: _Connected | None = None
@@ -61,13 +64,14 @@ class Engine:
         self._forks = -1  # that led to the process of these two
         self._abandoned: list[object] = []
 
-    def new_store(self) -> Store:
+    def new_store(self, *, connections: int | None = None) -> Store:
         """A store of its own for a worker or a command; it is not opened."""
         settings = self.settings
         options = StoreOptions(
             name=settings.name,
             lease=settings.lease,
-            pool_size=settings.pool_size + settings.pool_overflow,  # the pool grows on demand up to both together
+            # The pool grows on demand up to both together.
+            pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
             extra={"echo": settings.echo},
         )
@@ -134,7 +138,10 @@ class Engine:
 
     async def aclose(self) -> None:
         """Close the store, once what was begun before is written. The next use opens it again."""
-        if BRIDGE.running:  # else nobody in this process has begun anything
+        must_block()  # says no where it would stop a loop, before anything is closed
+        if self._nearby is not None:
+            await self._nearby.aclose()
+        if BRIDGE.running:  # else nobody in this process has begun anything there
             await on_store(self._close)
 
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
@@ -144,11 +151,15 @@ class Engine:
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
-            answers = await self._coalescer().begin(tasks).answers()
+            answers = await self._line().begin(tasks).answers()
         else:
             answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
+
+    def _line(self) -> Coalescer:
+        """Where a call with a few tasks stands: on the caller's own loop if there is such a line, else with the rest."""
+        return (self._nearby.coalescer() if self._nearby is not None else None) or self._coalescer()
 
     def _coalescer(self) -> Coalescer:
         """From any thread, without waiting: a call that has begun stands in line before anything else happens."""

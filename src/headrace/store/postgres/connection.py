@@ -7,6 +7,7 @@ import asyncio
 import logging
 import random
 import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
@@ -53,6 +54,8 @@ _OUTAGE = (
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError, ValueError)
 NOT_CONNECTED = (*_OUTAGE, *_REFUSED)
 _OUTAGE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+# What stands between us and the server may forget a line that is silent for long.
+_LONGEST_IDLE = 240.0
 _NO_SCHEMA = (asyncpg.InvalidSchemaNameError, asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError)
 
 
@@ -78,7 +81,11 @@ async def _echo_statements(connection: Any) -> None:
 
 
 class Database:
-    """One pool. `fetch` runs one statement, `run` a function in one transaction; both translate errors."""
+    """One pool. `fetch` runs one statement, `run` a function in one transaction; both translate errors.
+
+    One connection is kept aside between its uses: through the pool and back costs as much as a short statement itself
+    (an asyncio task to give it back, among others).
+    """
 
     def __init__(self, dsn: str, options: StoreOptions) -> None:
         self.dsn = dsn
@@ -86,6 +93,8 @@ class Database:
         self.masked = masked(dsn)
         self._options = options
         self._pool: Any = None
+        self._aside: tuple[Any, float] | None = None  # a connection of the pool, and since when it is idle
+        self._waiting = 0  # for one of the pool
         self.job_ended: JobEndListener | None = None
 
     @property
@@ -110,6 +119,9 @@ class Database:
         pool, self._pool = self._pool, None
         if pool is None:
             return
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            await pool.release(aside[0])
         try:
             await asyncio.wait_for(pool.close(), timeout=5)
         except (TimeoutError, *_OUTAGE):
@@ -183,17 +195,44 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection]:
         """A connection of the pool, with errors translated; most callers want `fetch` or `run`."""
-        if self._pool is None:
+        pool = self._pool
+        if pool is None:
             raise StoreError(f"{self.masked}: the store is not open; await store.open() first")
         try:
-            async with self._pool.acquire() as connection:
+            connection, kept = await self._take(pool), False
+            try:
                 yield connection
+                kept = self._keep(pool, connection)
+            finally:
+                if not kept:
+                    await pool.release(connection)
         except asyncpg.PostgresError as error:
             raise self._translated(error) from error
         except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             if isinstance(error, asyncpg.DataError):  # both: an argument that the driver cannot encode
                 raise
             raise self.unavailable(error) from error
+
+    async def _take(self, pool: Any) -> Any:
+        aside, self._aside = self._aside, None
+        if aside is not None:
+            connection, since = aside
+            if time.monotonic() - since < _LONGEST_IDLE and not connection.is_closed():
+                return connection
+            connection.terminate()
+            await pool.release(connection)
+        self._waiting += 1
+        try:
+            return await pool.acquire()
+        finally:
+            self._waiting -= 1
+
+    def _keep(self, pool: Any, connection: Any) -> bool:
+        """Set aside what the pool need not have back: nobody waits for it, and it is sound."""
+        if self._aside is not None or self._waiting or self._pool is not pool or connection.is_closed():
+            return False
+        self._aside = (connection, time.monotonic())
+        return True
 
     def _translated(self, error: asyncpg.PostgresError) -> Exception:
         if isinstance(error, _NO_SCHEMA):

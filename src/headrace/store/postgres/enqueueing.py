@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import asyncpg
 import orjson
 
-from headrace.core.batch import is_plain, runs_of
+from headrace.core.batch import Template, is_plain, runs_of
 from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBusy, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
@@ -45,9 +46,14 @@ class Enqueueing:
             if tries > 1 or not plain:
                 text = document(tasks, ids=ids, repeats=repeats, own=True, repeated=tries > 1, notify=queues)
                 return await self.write(connection, text)
-            parameters = columns(tasks)
             with _refusals(tasks):
-                await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
+                if len(ids) == 1:
+                    [(template, [arguments])] = runs_of(tasks)
+                    row = _stored(template).row
+                    await connection.fetch(self._queries["insert_one"], ids[0], arguments, repeats, queues, *row)
+                else:
+                    parameters = columns(tasks)
+                    await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
             return [Enqueued(id, True) for id in ids]
 
         return await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
@@ -100,7 +106,7 @@ def _numbers(numbers: Iterable[int]) -> str:
 
 
 def columns(tasks: Sequence[NewTask]) -> tuple[list[str], str, str]:
-    """The parameters of `insert_plain`: each task's arguments, the place of what it shares with others, and those."""
+    """What `insert_plain` takes: each task's arguments, the place of what it shares with others, and those."""
     arguments: list[str] = []
     places: list[int] = []
     shared: dict[int, str] = {}  # by the identity of the template, which lives as long as the tasks
@@ -110,20 +116,41 @@ def columns(tasks: Sequence[NewTask]) -> tuple[list[str], str, str]:
         place = place_of.get(id(template))
         if place is None:
             place = place_of[id(template)] = len(place_of)
-            if template.stored is None:
-                template.stored = _shared_part(template.task)
-            shared[place] = f'{{"place":{place},{template.stored}'
+            shared[place] = f'{{"place":{place},{_stored(template).text}'
         arguments += texts
         places += [place] * len(texts) if len(texts) > 1 else (place,)
     return arguments, _numbers(places) if len(shared) > 1 else "", f"[{','.join(shared.values())}]"
 
 
-def _shared_part(task: NewTask) -> str:
-    """An object of JSON without the brace that opens it."""
-    entry = _entry(task)
-    for part in ("arguments", "keyed", "keys", "job", "max_wait"):
-        del entry[part]
-    return _encoded(entry)[1:]
+class _Stored:
+    """What the tasks of a template have in common, as the statements take it; each form is made once."""
+
+    def __init__(self, task: NewTask) -> None:
+        self._entry = _entry(task)
+
+    @cached_property
+    def text(self) -> str:
+        """For `insert_plain`: an object of JSON without the brace that opens it."""
+        kept = {part: value for part, value in self._entry.items() if part not in _NOT_SHARED}
+        return _encoded(kept)[1:]
+
+    @cached_property
+    def row(self) -> tuple[Any, ...]:
+        """For `insert_one`, from its fifth parameter on."""
+        return tuple(self._entry[part] for part in _ROW)
+
+
+_NOT_SHARED = frozenset({"arguments", "keyed", "keys", "job", "max_wait"})
+_ROW = (
+    "name", "kind", "queue", "pool", "priority", "approval", "max_attempts", "critical", "dead_letter", "codec",
+    "version", "options", "gates", "order_key", "max_age", "run_at", "delay",
+)  # fmt: skip
+
+
+def _stored(template: Template) -> _Stored:
+    if template.stored is None:
+        template.stored = _Stored(template.task)
+    return template.stored
 
 
 def _encoded(value: object) -> str:

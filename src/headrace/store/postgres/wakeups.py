@@ -42,9 +42,16 @@ class Waker:
             if wait <= 0:
                 self._last[queue] = now
                 first.append(queue)
-            elif queue not in self._late:
-                # A little later than needed: the transaction that this hint is about has to commit first.
-                self._late[queue] = loop.call_later(wait + _QUIET, self._send_late, queue)
+                wait = _QUIET
+                if queue not in self._late:
+                    continue
+                # What was promised may commit after this one, so the promise stays; in a stream it is always the next
+                # hint, and costs no transaction of its own.
+                self._late[queue].cancel()
+            elif queue in self._late:
+                continue
+            # A little later than needed: the transaction that this hint is about has to commit first.
+            self._late[queue] = loop.call_later(wait + _QUIET, self._send_late, queue)
         return first
 
     async def wake(self, queues: Iterable[str]) -> None:

@@ -50,3 +50,25 @@ WHERE CASE
     WHEN pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $6::bigint OR $5::text[] <> '{}'
     THEN headrace.inserted_v1(split_part($1::text, ',', 1)::bigint, $6::bigint, $5::text[])
 END;
+
+-- name: insert_one
+-- The same for one task, whose parts are parameters: half the work of a statement that expects many. $3 is how many
+-- repeats there had been, $4 the queues to wake.
+INSERT INTO headrace.tasks (
+    id, name, kind, queue, pool, priority, state, max_attempts, critical, dead_letter, arguments, codec, version,
+    options, gates, order_key, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
+)
+SELECT
+    $1::bigint, $5, $6, $7, $8, $9, CASE WHEN $10::boolean THEN 'pending_approval' ELSE 'pending' END, $11, $12, $13,
+    $2, $14, $15, $16, $17, $18, $19::double precision, instant.at, instant.at, due.at, due.at,
+    instant.at + make_interval(secs => $19::double precision),
+    CASE WHEN due.at <= instant.at AND NOT $10::boolean THEN instant.at END
+-- OFFSET, so that the clock is read once.
+FROM (SELECT clock_timestamp() AS at OFFSET 0) AS instant,
+LATERAL (
+    SELECT coalesce($20::timestamptz, instant.at + make_interval(secs => greatest($21::double precision, 0))) AS at
+) AS due
+RETURNING CASE
+    WHEN pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $3::bigint OR $4::text[] <> '{}'
+    THEN headrace.inserted_v1(id, $3::bigint, $4::text[])
+END;

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +13,7 @@ from headrace.core.errors import NotFound, ResultExpired, StoreError, TaskCancel
 from headrace.core.states import TaskState
 from headrace.store.base import CancelAnswer
 from tests.client.draining import drain
+from tests.support.waiting import eventually
 
 
 @dataclass
@@ -193,14 +195,17 @@ async def test_a_cancelled_waiter_is_forgotten(app: App):
     move = define(app)
     handle = await move.aenqueue(Point(1, NOW), by=timedelta(0))
     waiting = asyncio.create_task(handle.aresult())
-    await asyncio.sleep(0.05)
+    await eventually(lambda: len(waiters(app, handle.id)) == 1)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    deadline = time.monotonic() + 10
-    while app.engine._connected.poller._waiting:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+    await eventually(lambda: len(waiters(app, handle.id)) == 0)
+
+
+def waiters(app: App, task: int) -> Sequence[object]:
+    """Who is polled for; nobody before the store is open."""
+    connected = app.engine._connected
+    return () if connected is None else list(connected.poller._waiting.get(task, ()))
 
 
 async def test_whoever_waits_hears_that_the_app_was_closed(app: App):
@@ -208,8 +213,7 @@ async def test_whoever_waits_hears_that_the_app_was_closed(app: App):
     handle = await define(app).aenqueue(Point(1, NOW), by=timedelta(0))
     waiting = [asyncio.create_task(handle.aresult()), asyncio.create_task(handle.await_())]
     async with asyncio.timeout(10):
-        while (found := app.engine._connected) is None or len(found.poller._waiting.get(handle.id, ())) < 2:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(waiters(app, handle.id)) == 2)
         await app.aclose()
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(outcome, StoreError)

@@ -158,7 +158,7 @@ class Engine:
         return answers
 
     def _line(self) -> Coalescer:
-        """Where a call with a few tasks stands: on the caller's own loop if there is such a line, else with the rest."""
+        """Where a call with a few tasks stands: on the caller's own loop where it can, else with the rest."""
         return (self._nearby.coalescer() if self._nearby is not None else None) or self._coalescer()
 
     def _coalescer(self) -> Coalescer:

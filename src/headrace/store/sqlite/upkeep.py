@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from headrace.core.lanes import Lane
-from headrace.core.states import JobState, Reason, TaskState
+from headrace.core.states import TERMINAL, JobState, Reason, TaskState
 from headrace.store.base import Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
@@ -55,8 +55,14 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
 
 
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
-    found = transaction.rows("old_history", {"until": until, "limit": limit})
-    ids = ids_json(id for (id,) in found)
+    # The oldest of each state, then of all: the index on the state is the one in the order of their ends.
+    found = [
+        row
+        for state in TERMINAL
+        for row in transaction.rows("old_history", {"state": state.value, "until": until, "limit": limit})
+    ]
+    oldest = sorted(found)[:limit]
+    ids = ids_json(id for _, id in oldest)
     for query in (
         "note_pruned_jobs",
         "prune_attempts",
@@ -66,7 +72,7 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
         "prune_history",
     ):
         transaction.run(query, (ids,))
-    return len(found)
+    return len(oldest)
 
 
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:

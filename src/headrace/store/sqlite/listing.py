@@ -23,11 +23,17 @@ def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     if criteria.dead_letter is not True and _wanted(criteria, terminal=False):
         query = "list_live" if criteria.job is None else "list_live_of_job"
         found += [(at, id) for id, at in transaction.rows(query, parameters)]
+    found.sort(reverse=True)
     if _wanted(criteria, terminal=True):
         for query, place in _done_probes(transaction, criteria):
-            found += [(at, id) for id, at in transaction.rows(query, {**parameters, **place})]
-    found.sort(reverse=True)
-    return [id for _, id in found[: criteria.limit]]
+            rows = transaction.rows(query, {**parameters, **place, "since": _since(found, criteria.limit)})
+            found = sorted(found + [(at, id) for id, at in rows], reverse=True)[: criteria.limit]
+    return [id for _, id in found]
+
+
+def _since(found: list[tuple[int, int]], limit: int) -> int:
+    """When there are enough, what ended before the last of them is not on the page."""
+    return found[-1][0] if found and len(found) >= limit else -_LATEST
 
 
 def _wanted(criteria: TaskFilter, *, terminal: bool) -> bool:

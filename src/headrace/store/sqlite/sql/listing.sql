@@ -23,6 +23,7 @@ ORDER BY id DESC LIMIT :limit
 -- One state, latest end first. The row is read only when a worker is asked for, or whether it is a dead letter.
 SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_state
 WHERE state = :state AND (finished_at, id) < (:before_at, :before_id)
+    AND finished_at >= :since
     AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
@@ -30,6 +31,7 @@ ORDER BY finished_at DESC, id DESC LIMIT :limit
 -- One state of one task name in one queue.
 SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_queue_name
 WHERE queue = :queue AND name = :name AND state = :state AND (finished_at, id) < (:before_at, :before_id)
+    AND finished_at >= :since
     AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 

@@ -154,8 +154,7 @@ def _scratch(url: str) -> Iterator[Connection]:
             connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")
             connection.exec_driver_sql("BEGIN")
         else:
-            for constraint in ("state", "holder", "ready"):
-                connection.exec_driver_sql(f"ALTER TABLE headrace.tasks DROP CONSTRAINT headrace_tasks_{constraint}")
+            connection.exec_driver_sql("ALTER TABLE headrace.tasks DROP CONSTRAINT headrace_tasks_state")
         yield connection
         connection.rollback()
     engine.dispose()

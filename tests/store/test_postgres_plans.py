@@ -15,11 +15,12 @@ _OTHERS = """SELECT count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
-async def buffers(connection: asyncpg.Connection, query: str) -> int:
+async def buffers(connection: asyncpg.Connection, query: str, *arguments: object) -> int:
     """Pages read or hit; the work is undone."""
     transaction = connection.transaction()
     await transaction.start()
-    lines = [row[0] for row in await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {query}")]
+    explained = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {query}", *arguments)
+    lines = [row[0] for row in explained]
     await transaction.rollback()
     counts = re.search(r"Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?", "\n".join(lines))
     assert counts is not None, lines

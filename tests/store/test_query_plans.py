@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from headrace.core.task import ClaimedTask
+from headrace.core.states import TERMINAL, TaskState
+from headrace.core.task import ClaimedTask, TaskFilter
 from headrace.store import migrations
 from headrace.store.connect import connect, sqlite_path
 from headrace.store.queries import load_queries
@@ -97,6 +98,22 @@ def test_the_live_table_has_no_more_indexes(store_url: str) -> None:
         found = set(connection.scalars(text(sql))) - {"tasks_pkey"}
     engine.dispose()
     assert found == {f"headrace_tasks_{suffix}" for suffix in LIVE_INDEXES}
+
+
+def test_what_ends_is_written_into_three_indexes(store_url: str) -> None:
+    """And into partial ones only where their predicate says so: the key, and one for each way to list."""
+    migrations.upgrade(store_url, name="headrace")
+    engine = engine_for(store_url)
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'headrace_history' AND sql > ''"
+            sql += " AND sql NOT LIKE '% WHERE %'"
+        else:
+            sql = "SELECT indexname FROM pg_indexes WHERE schemaname = 'headrace' AND tablename = 'history'"
+            sql += " AND indexdef NOT LIKE '% WHERE %'"
+        found = set(connection.scalars(text(sql))) - {"history_pkey"}
+    engine.dispose()
+    assert found == {"headrace_history_state", "headrace_history_queue_name"}
 
 
 def test_no_index_of_the_live_table_has_the_state_as_a_column() -> None:
@@ -235,6 +252,28 @@ def _check_plans(plans: list[dict[str, Any]]) -> None:
                 assert node["Actual Rows"] <= 10 * BATCH
 
 
+def _scans(plans: list[dict[str, Any]], relation: str) -> list[dict[str, Any]]:
+    """Of a table itself, or of one of its indexes."""
+    scans = [node for plan in plans for node in _nodes(plan["Plan"]) if "Scan" in node["Node Type"]]
+    return [n for n in scans if n.get("Relation Name") == relation or f"{relation}_" in n.get("Index Name", "")]
+
+
+_ENDED = tuple(sorted(TERMINAL))
+_COMPLETED = (TaskState.COMPLETED,)
+_LISTS = (
+    (TaskFilter(states=_ENDED, limit=BATCH), "headrace_history_state"),
+    (TaskFilter(states=_COMPLETED, limit=BATCH), "headrace_history_state"),
+    (TaskFilter(states=_ENDED, queues=("default",), limit=BATCH), "headrace_history_queue_name"),
+    (TaskFilter(states=_ENDED, names=("bulk.work",), limit=BATCH), "headrace_history_queue_name"),
+    (
+        TaskFilter(states=_COMPLETED, queues=("default",), names=("bulk.work",), limit=BATCH),
+        "headrace_history_queue_name",
+    ),
+    (TaskFilter(states=_ENDED, queues=("rare",), limit=BATCH), "headrace_history_queue_name"),
+    (TaskFilter(states=_ENDED, names=("rare",), limit=BATCH), "headrace_history_queue_name"),
+)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_postgres_touches_little(postgres_url: str, private_postgres: PrivatePostgres) -> None:
@@ -267,12 +306,27 @@ def test_postgres_touches_little(postgres_url: str, private_postgres: PrivatePos
             plans = log.take()
             _check_plans(plans)
             assert not _touched(plans) & {"gates", "slots", "keys", "jobs", "job_counts", "job_additions"}
-            reads = [
-                n for plan in plans for n in _nodes(plan["Plan"])
-                if n.get("Relation Name") == "history" and "Scan" in n["Node Type"]
-            ]  # fmt: skip
+            reads = _scans(plans, "history")
             assert all(n.get("Index Name") == "history_pkey" for n in reads), reads
             assert _blocks(plans) < 120 * BATCH
+
+            for criteria, index in _LISTS:
+                found = await ledger.store.list(criteria)
+                plans = log.take()
+                assert len(found) == (0 if "rare" in (*criteria.queues, *criteria.names) else BATCH)
+                _check_plans(plans)
+                scanned = {n.get("Index Name", n["Node Type"]) for n in _scans(plans, "history")}
+                assert scanned - {"history_pkey"} == {index}, criteria
+                assert _blocks(plans) < 20 * BATCH, f"{criteria} costs blocks per row of the page, not per history"
+
+            assert (await ledger.store.prune(keep=0, limit=BATCH)).tasks == BATCH
+            plans = [plan for plan in log.take() if "some of its tasks" in plan["Query Text"]]
+            assert len(plans) == 1
+            assert {n.get("Index Name", n["Node Type"]) for n in _scans(plans, "history")} == {
+                "headrace_history_state",
+                "history_pkey",
+            }
+            assert _blocks(plans) < 60 * BATCH
 
             nothing = await ledger.claim("a", BATCH, queue="empty")
             plans = log.take()

@@ -65,6 +65,19 @@ def _one_of(column: str, values: tuple[str, ...], *, sqlite: bool) -> str:
     return f"{column} IN ({', '.join(repr(v) for v in values)})"
 
 
+def _live_row() -> str:
+    """What the state says of the holder and of the ready index. One CASE, the commonest states first: it is evaluated
+    at every transition, and costs a comparison or two where a condition per rule would cost a dozen."""
+    held = "worker IS NOT NULL AND ready_at IS NULL"
+    rules = {"pending": "worker IS NULL", **dict.fromkeys(HELD_STATES, held)}
+    for state in LIVE_STATES:
+        rules.setdefault(state, "worker IS NULL AND ready_at IS NULL")
+    return f"CASE state {' '.join(f'WHEN {state!r} THEN {rule}' for state, rule in rules.items())} ELSE false END"
+
+
+_LIVE_ROW = _live_row()
+
+
 def build(dialect: str, name: str = "headrace") -> MetaData:
     """The tables of one app: schema `name` on PostgreSQL, prefix `name_` on SQLite."""
     sqlite = dialect == "sqlite"
@@ -144,9 +157,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         *task_columns(),
         Column("ready_at", Instant),  # NULL while not due, parked or not pending
         Column("waiting_on", Text),  # the gate key a parked task waits for
-        CheckConstraint(one_of("state", LIVE_STATES), name=f"{name}_tasks_state"),
-        CheckConstraint(f"({one_of('state', HELD_STATES)}) = (worker IS NOT NULL)", name=f"{name}_tasks_holder"),
-        CheckConstraint("ready_at IS NULL OR state = 'pending'", name=f"{name}_tasks_ready"),
+        CheckConstraint(_LIVE_ROW, name=f"{name}_tasks_state"),
         CheckConstraint("lane IN (0, 1)", name=f"{name}_tasks_lane"),
         index(
             "tasks",
@@ -188,10 +199,9 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         # What a plain success would say in `attempts` beside all this: its row here is that attempt.
         Column("executor", Text),
         CheckConstraint(one_of("state", DONE_STATES), name=f"{name}_history_state"),
-        index("history", "finished", "finished_at", "id"),
+        # Whatever ends is written into each of these: lists probe them once per state, or per queue, name and state.
         index("history", "state", "state", "finished_at", "id"),
-        index("history", "queue", "queue", "finished_at", "id"),
-        index("history", "name", "name", "finished_at", "id"),
+        index("history", "queue_name", "queue", "name", "state", "finished_at", "id"),
         index("history", "job", "job", "id", where="job IS NOT NULL"),
         index("history", "dead", "finished_at", "id", where="dead_letter AND state = 'failed'"),
         index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL"),

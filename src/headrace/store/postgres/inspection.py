@@ -39,18 +39,30 @@ class Inspection:
         )
         found: list[TaskRecord] = []
         if live:
-            rows = await self._database.fetch(self._queries["list_live"], *arguments, repeatable=True)
-            found += [task_record(row) for row in rows]
-        if done:
-            if criteria.dead_letter:
-                query, more = self._queries["list_dead_letters"], ()
-            else:
-                query, more = self._queries["list_done"], (criteria.dead_letter,)
-            rows = await self._database.fetch(query, *arguments, *more, repeatable=True)
-            found += [task_record(row) for row in rows]
+            found += await self._list("list_live", *arguments)
+        if done and criteria.job is not None:
+            found += await self._list("list_done_of_job", *arguments, criteria.dead_letter)
+        elif done and criteria.dead_letter:
+            found += await self._list("list_dead_letters", *arguments)
+        elif done:
+            found += await self._list(
+                "list_done",
+                [s.value for s in states or TERMINAL if s.terminal],
+                [*criteria.queues],
+                [*criteria.names],
+                criteria.worker,
+                criteria.dead_letter,
+                instant,
+                last,
+                criteria.limit,
+            )
         if live and done:
             found.sort(key=lambda task: (task.finished_at or task.created_at, task.id), reverse=True)
         return found[: criteria.limit]
+
+    async def _list(self, query: str, *arguments: Any) -> list[TaskRecord]:
+        rows = await self._database.fetch(self._queries[query], *arguments, repeatable=True)
+        return [task_record(row) for row in rows]
 
     async def attempts(self, task: int) -> list[AttemptRecord]:
         rows = await self._database.fetch(self._queries["attempts"], task, repeatable=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from headrace.core.states import Reason
+from headrace.core.states import TERMINAL, Reason
 from headrace.store.base import Pruned
 from headrace.store.postgres.connection import Connection, Database, Rows, column
 from headrace.store.postgres.job_ends import JobEnds
@@ -87,7 +87,8 @@ class Upkeep:
             if unused:
                 await connection.execute(self._queries["prune_gates"], unused)
 
-        [tasks] = await self._database.fetch(self._queries["prune_tasks"], keep, limit, repeatable=True)
+        states = [state.value for state in TERMINAL]
+        [tasks] = await self._database.fetch(self._queries["prune_tasks"], keep, limit, states, repeatable=True)
         results = await self._database.fetch(self._queries["prune_results"], limit, repeatable=True)
         keys = await self._database.fetch(self._queries["prune_keys"], limit, repeatable=True)
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)

@@ -3,14 +3,15 @@
 The order is by the latest instant first: the end of a task that ended, the creation of one that has not.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 
-from headrace.core.states import TaskState
+from headrace.core.states import TERMINAL, TaskState
 from headrace.core.task import TaskFilter
 from headrace.store.instants import to_micros
-from headrace.store.sqlite.connection import Transaction
+from headrace.store.sqlite.connection import Row, Transaction
 
 _LATEST = 2**62
 
@@ -22,46 +23,53 @@ def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     if criteria.dead_letter is not True and _wanted(criteria, terminal=False):
         query = "list_live" if criteria.job is None else "list_live_of_job"
         found += [(at, id) for id, at in transaction.rows(query, parameters)]
-    if _wanted(criteria, terminal=True):
-        found += [(at, id) for id, at in transaction.rows(_done_query(criteria), parameters)]
     found.sort(reverse=True)
-    return [id for _, id in found[: criteria.limit]]
+    if _wanted(criteria, terminal=True):
+        for query, place in _done_probes(transaction, criteria):
+            rows = transaction.rows(query, {**parameters, **place, "since": _since(found, criteria.limit)})
+            found = sorted(found + [(at, id) for id, at in rows], reverse=True)[: criteria.limit]
+    return [id for _, id in found]
+
+
+def _since(found: list[tuple[int, int]], limit: int) -> int:
+    """When there are enough, what ended before the last of them is not on the page."""
+    return found[-1][0] if found and len(found) >= limit else -_LATEST
 
 
 def _wanted(criteria: TaskFilter, *, terminal: bool) -> bool:
     return not criteria.states or any(TaskState(state).terminal is terminal for state in criteria.states)
 
 
-def _done_query(criteria: TaskFilter) -> str:
+def _done_probes(transaction: Transaction, criteria: TaskFilter) -> Iterator[tuple[str, dict[str, str]]]:
+    """The queries that together have the page, each of which stops at the limit: one per state, or per queue, name and
+    state. Queues and names that were not asked for by name are those that there are."""
+    states = sorted({state.value for state in criteria.states or TERMINAL if state.terminal})
     if criteria.job is not None:
-        return "list_done_of_job"
-    if criteria.dead_letter:
-        return "list_dead_letters"
-    if len(criteria.names) == 1:
-        return "list_done_by_name"
-    if len(criteria.queues) == 1:
-        return "list_done_by_queue"
-    if len(_done_states(criteria)) == 1:
-        return "list_done_by_state"
-    return "list_done"
+        yield "list_done_of_job", {}
+    elif criteria.dead_letter:
+        yield "list_dead_letters", {}
+    elif not criteria.queues and not criteria.names:
+        for state in states:
+            yield "list_done_by_state", {"state": state}
+    else:
+        for queue in set(criteria.queues) or _column(transaction.rows("done_queues")):
+            for name in set(criteria.names) or _column(transaction.rows("done_names", {"queue": queue})):
+                for state in states:
+                    yield "list_done_by_name", {"queue": queue, "name": name, "state": state}
 
 
-def _done_states(criteria: TaskFilter) -> list[TaskState]:
-    return [state for state in criteria.states if state.terminal]
+def _column(rows: Sequence[Row]) -> list[str]:
+    return [value for (value,) in rows]
 
 
 def _parameters(criteria: TaskFilter) -> dict[str, Any]:
     before = criteria.before
     at = to_micros(before[0]) if before else None
     id = before[1] if before else None
-    done = _done_states(criteria)
     return {
         "states": _json(criteria.states),
-        "state": done[0].value if done else None,
         "queues": _json(criteria.queues),
-        "queue": criteria.queues[0] if criteria.queues else None,
         "names": _json(criteria.names),
-        "name": criteria.names[0] if criteria.names else None,
         "job": criteria.job,
         "worker": criteria.worker,
         "dead": criteria.dead_letter,

@@ -7,13 +7,14 @@ from headrace.core.states import JobState, Reason, TaskState
 from headrace.store.base import Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
-from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, end, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import cancel_rest, count, end_job, fold_additions
 
 _MINUTE = 60_000_000
 _GATES_KEPT = 86_400_000_000  # a key that comes back each day does not make its row anew
+_DONE = [state for state in TaskState if state.terminal]  # the commonest first
 # Rows that one transaction removes: others wait for it.
 _AT_ONCE = 250
 
@@ -55,8 +56,16 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
 
 
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
-    found = transaction.rows("old_history", {"until": until, "limit": limit})
-    ids = ids_json(id for (id,) in found)
+    # State by state: the index on the state is the one in the order of their ends. When there are enough, only what is
+    # older than the last of them counts.
+    oldest: list[Row] = []
+    before = until
+    for state in _DONE:
+        parameters = {"state": state.value, "before": before, "until": until, "limit": limit}
+        oldest = sorted([*oldest, *transaction.rows("old_history", parameters)])[:limit]
+        if len(oldest) == limit:
+            before = oldest[-1][0]
+    ids = ids_json(id for _, id in oldest)
     for query in (
         "note_pruned_jobs",
         "prune_attempts",
@@ -66,7 +75,7 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
         "prune_history",
     ):
         transaction.run(query, (ids,))
-    return len(found)
+    return len(oldest)
 
 
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:

@@ -15,8 +15,15 @@ branch_labels = None
 depends_on = None
 min_code = "0.1.0"
 
-LIVE = "'pending_approval', 'blocked', 'pending', 'claimed', 'running', 'paused', 'cancelling', 'lost'"  # fmt: skip
-HELD = "'claimed', 'running', 'paused', 'cancelling'"
+LIVE = """CASE state WHEN 'pending' THEN worker IS NULL
+    WHEN 'claimed' THEN worker IS NOT NULL AND ready_at IS NULL
+    WHEN 'running' THEN worker IS NOT NULL AND ready_at IS NULL
+    WHEN 'paused' THEN worker IS NOT NULL AND ready_at IS NULL
+    WHEN 'cancelling' THEN worker IS NOT NULL AND ready_at IS NULL
+    WHEN 'pending_approval' THEN worker IS NULL AND ready_at IS NULL
+    WHEN 'blocked' THEN worker IS NULL AND ready_at IS NULL
+    WHEN 'lost' THEN worker IS NULL AND ready_at IS NULL
+    ELSE false END"""
 DONE = "'completed', 'failed', 'cancelled', 'rejected'"
 ATTEMPT = (
     "'running', 'succeeded', 'failed', 'timed_out', 'cancelled', 'lost', 'snoozed', 'suspended', 'released', 'refused'"
@@ -209,9 +216,7 @@ def _tasks(app: _App) -> None:
         *app.task(),
         app.instant("ready_at"),
         _maybe("waiting_on"),
-        app.check("tasks", "state", app.one_of("state", LIVE)),
-        app.check("tasks", "holder", f"({app.one_of('state', HELD)}) = (worker IS NOT NULL)"),
-        app.check("tasks", "ready", "ready_at IS NULL OR state = 'pending'"),
+        app.check("tasks", "state", LIVE),
         app.check("tasks", "lane", "lane IN (0, 1)"),
         fillfactor=70,
     )
@@ -244,10 +249,8 @@ def _history(app: _App) -> None:
         _maybe("executor"),
         app.check("history", "state", app.one_of("state", DONE)),
     )
-    app.index("history", "finished", "finished_at", "id")
     app.index("history", "state", "state", "finished_at", "id")
-    app.index("history", "queue", "queue", "finished_at", "id")
-    app.index("history", "name", "name", "finished_at", "id")
+    app.index("history", "queue_name", "queue", "name", "state", "finished_at", "id")
     app.index("history", "job", "job", "id", where="job IS NOT NULL")
     app.index("history", "dead", "finished_at", "id", where="dead_letter AND state = 'failed'")
     app.index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL")

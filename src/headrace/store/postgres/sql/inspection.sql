@@ -32,7 +32,7 @@ WHERE (cardinality($1::text[]) = 0 OR t.state = ANY ($1))
 ORDER BY t.created_at DESC, t.id DESC LIMIT $8::integer;
 
 -- name: list_done
--- Ended tasks, last finished first.
+-- Ended tasks, last finished first. By ANY: whatever the statistics say, they are looked up by their ids.
 SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
@@ -40,10 +40,22 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
        error_class, error_message
 FROM headrace.history h
-WHERE (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
+WHERE h.id = ANY (ARRAY(SELECT headrace.list_ended_v1($1, $2, $3, $4, $5, $6, $7, $8)))
+ORDER BY h.finished_at DESC, h.id DESC;
+
+-- name: list_done_of_job
+-- A job's tasks are few against all of history.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason,
+       dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
+       progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
+       error_class, error_message
+FROM headrace.history h
+WHERE h.job = $4::bigint
+  AND (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
   AND (cardinality($2::text[]) = 0 OR h.queue = ANY ($2))
   AND (cardinality($3::text[]) = 0 OR h.name = ANY ($3))
-  AND ($4::bigint IS NULL OR h.job = $4)
   AND ($5::text IS NULL OR h.worker = $5)
   AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
   AND ($9::boolean IS NULL OR (h.dead_letter AND h.state = 'failed') = $9)

@@ -59,15 +59,22 @@ SELECT headrace.wake_gates_v1($1);
 -- name: prune_tasks
 -- Removes old history with everything that belongs to it. The tasks of a job stay until the job is as old as they are:
 -- its fate and its retry ask for them. Then they go batch by batch, and a note says that the job's counters know of more.
+-- The oldest of each state, then of all: the index on the state is the one in the order of their ends.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() - make_interval(secs => $1::double precision) AS until
+), oldest AS MATERIALIZED (
+    SELECT found.id FROM unnest($3::text[]) AS s(state) CROSS JOIN LATERAL (
+        SELECT h.id, h.finished_at FROM headrace.history h
+        WHERE h.state = ANY (ARRAY[s.state]) AND h.finished_at < (SELECT until FROM clock) AND NOT EXISTS (
+            SELECT FROM headrace.jobs j
+            WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= (SELECT until FROM clock))
+        )
+        ORDER BY h.state, h.finished_at LIMIT $2
+    ) AS found
+    ORDER BY found.finished_at LIMIT $2
 ), old AS MATERIALIZED (
-    SELECT h.id, h.job FROM headrace.history h
-    WHERE h.finished_at < (SELECT until FROM clock) AND NOT EXISTS (
-        SELECT FROM headrace.jobs j
-        WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= (SELECT until FROM clock))
-    )
-    ORDER BY h.finished_at LIMIT $2 FOR UPDATE OF h SKIP LOCKED
+    SELECT h.id, h.job FROM headrace.history h WHERE h.id = ANY (ARRAY(SELECT oldest.id FROM oldest))
+    FOR UPDATE SKIP LOCKED
 ), notes AS (
     INSERT INTO headrace.meta (key, value)
     SELECT DISTINCT 'pruned job ' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1

@@ -19,42 +19,47 @@ WHERE job = :job
     AND (:at IS NULL OR (created_at, id) < (:at, :id))
 ORDER BY id DESC LIMIT :limit
 
--- name: list_done
--- Latest end first, over the index on (finished_at, id).
-SELECT id, finished_at FROM headrace_history
-WHERE (finished_at, id) < (:before_at, :before_id)
-    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
-ORDER BY finished_at DESC, id DESC LIMIT :limit
-
 -- name: list_done_by_state
--- One state: its own index keeps the rare ones fast.
-SELECT id, finished_at FROM headrace_history
+-- One state, latest end first. The row is read only when a worker is asked for, or whether it is a dead letter.
+SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_state
 WHERE state = :state AND (finished_at, id) < (:before_at, :before_id)
-    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
-ORDER BY finished_at DESC, id DESC LIMIT :limit
-
--- name: list_done_by_queue
--- One queue.
-SELECT id, finished_at FROM headrace_history
-WHERE queue = :queue AND (finished_at, id) < (:before_at, :before_id)
-    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
+    AND finished_at >= :since
     AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_done_by_name
--- One task name.
-SELECT id, finished_at FROM headrace_history
-WHERE name = :name AND (finished_at, id) < (:before_at, :before_id)
-    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
+-- One state of one task name in one queue.
+SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_queue_name
+WHERE queue = :queue AND name = :name AND state = :state AND (finished_at, id) < (:before_at, :before_id)
+    AND finished_at >= :since
     AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
+
+-- name: done_queues
+-- From one queue to the next over the index, however many tasks ended in each.
+WITH RECURSIVE done (queue) AS (
+    SELECT min(h.queue) FROM headrace_history AS h INDEXED BY headrace_history_queue_name
+    UNION ALL
+    SELECT (
+        SELECT min(h.queue) FROM headrace_history AS h INDEXED BY headrace_history_queue_name
+        WHERE h.queue > done.queue
+    )
+    FROM done WHERE done.queue IS NOT NULL
+)
+SELECT queue FROM done WHERE queue IS NOT NULL
+
+-- name: done_names
+-- From one name to the next within a queue.
+WITH RECURSIVE done (name) AS (
+    SELECT min(h.name) FROM headrace_history AS h INDEXED BY headrace_history_queue_name WHERE h.queue = :queue
+    UNION ALL
+    SELECT (
+        SELECT min(h.name) FROM headrace_history AS h INDEXED BY headrace_history_queue_name
+        WHERE h.queue = :queue AND h.name > done.name
+    )
+    FROM done WHERE done.name IS NOT NULL
+)
+SELECT name FROM done WHERE name IS NOT NULL
 
 -- name: list_done_of_job
 -- A job's tasks are few against all of history.

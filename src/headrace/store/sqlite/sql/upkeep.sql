@@ -29,9 +29,9 @@ ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded
 WHERE worker = excluded.worker OR expires_at <= :now
 
 -- name: old_history
--- The tasks of a job stay until the job is as old as they are: its fate and its retry ask for them.
-SELECT h.id FROM headrace_history AS h
-WHERE h.finished_at < :until
+-- Of one state, before an instant. The tasks of a job stay until the job is as old as they are: its fate and its retry ask for them.
+SELECT h.finished_at, h.id FROM headrace_history AS h INDEXED BY headrace_history_state
+WHERE h.state = :state AND h.finished_at < :before
     AND NOT EXISTS (
         SELECT 1 FROM headrace_jobs AS j
         WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= :until)

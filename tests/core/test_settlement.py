@@ -167,3 +167,10 @@ def test_the_wait_counts_the_failures_so_far() -> None:
     for outcome in (failure(), Lost(error=ERROR)):
         waits = [decided(outcome, policy=policy, attempt=n, max_attempts=9).delay for n in range(8)]
         assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+
+
+def test_the_wait_after_a_loss_counts_from_the_last_sign_of_life() -> None:
+    """Silence that was waited for to tell a death is part of the wait; what it was longer is no debt."""
+    assert decided(Lost(error=ERROR, ago=2.0)).delay == 3
+    assert decided(Lost(error=ERROR, ago=60.0)).delay == 0
+    assert decided(Lost(error=ERROR, ago=60.0)).charged is True

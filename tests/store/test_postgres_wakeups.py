@@ -7,7 +7,9 @@ import asyncpg
 import pytest
 
 from headrace.core.lanes import Lane
-from headrace.core.task import NewTask, Want
+from headrace.core.settlement import Settlement
+from headrace.core.states import TaskState
+from headrace.core.task import ClaimedTask, NewTask, Want
 from headrace.store.base import StoreOptions
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.wakeups import Waker
@@ -30,6 +32,26 @@ async def test_an_enqueue_wakes_the_listeners_of_its_queue(postgres_url: str) ->
         await ready(hints)
         await store.enqueue([NewTask(name="t", queue="other"), NewTask(name="t", queue="mail")])
         assert await asyncio.wait_for(anext(hints), timeout=10) == "mail"
+
+
+async def test_what_is_given_back_wakes_the_listeners_of_its_queue(postgres_url: str) -> None:
+    """At once, where it is ready at once: one that waits wakes them when it is due."""
+    async with opened(postgres_url) as store:
+        await store.enqueue([NewTask(name="t", queue=queue) for queue in ("later", "mail")])
+        later, mail = [
+            claim
+            for queue in ("later", "mail")
+            for claim in await store.claim("w", [Want(queue=queue, pool="coroutine", lane=Lane.PRIMARY, n=1)])
+        ]
+        async with store.listen("v", ["later", "mail"]) as hints:
+            await ready(hints)
+            for claim, delay in ((later, 60.0), (mail, 0.0)):
+                await store.finish("w", [settlement(claim, delay)])
+            assert await asyncio.wait_for(anext(hints), timeout=10) == "mail"
+
+
+def settlement(claim: ClaimedTask, delay: float) -> Settlement:
+    return Settlement(task=claim.id, claim_no=claim.claim_no, state=TaskState.PENDING, delay=delay)
 
 
 async def test_a_users_transaction_wakes_at_its_commit(postgres_url: str) -> None:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.worker.death import Beat, connected_since, judge, observe, wall_clock_stepped
+from headrace.worker.death import Beat, connected_since, judge, next_look, observe, wall_clock_stepped
 
 LEASE = 30.0
 INTERVAL = 10.0
+SWEEP = 3.0
 
 
 def steady(until: float, *, since: float = 0.0) -> list[float]:
@@ -48,6 +49,36 @@ def test_an_outage_makes_nobody_dead() -> None:
     assert judge(observations, before_outage + after, now=115.0, interval=INTERVAL) == ()
     later = [*before_outage, *after, 120.0, 130.0]
     assert judge(observations, later, now=130.0, interval=INTERVAL)
+
+
+def look(observations, own_beats, *, now: float) -> float:
+    return next_look(observations, own_beats, now=now, interval=INTERVAL, sweep=SWEEP)
+
+
+def test_the_next_look_comes_after_a_sweep_while_nobody_is_silent_for_long() -> None:
+    assert look((), steady(20), now=20.0) == SWEEP
+    assert look(seen(7, now=0.0), steady(20), now=20.0) == SWEEP
+
+
+def test_the_next_look_comes_when_the_first_silence_becomes_death() -> None:
+    """Not a sweep later; and at that instant the verdict falls."""
+    observations = (*seen(7, now=0.0), *observe((), [Beat(worker="v", beat=1, lease=LEASE)], now=1.0))
+    after = look(observations, steady(22), now=22.5)
+    assert after == pytest.approx(1.5)
+    (verdict,) = judge(observations, steady(24), now=22.5 + after, interval=INTERVAL)
+    assert verdict.worker == "w"
+
+
+def test_looks_never_follow_each_other_without_a_pause() -> None:
+    for now in (23.999, 24.0, 30.0):
+        assert 0.1 < look(seen(7, now=0.0), steady(now), now=now) < SWEEP
+
+
+def test_a_judge_that_was_away_looks_when_its_own_silence_allows_a_verdict() -> None:
+    """Connected again since 10: nobody is dead before 34, so at 23 there is no hurry; without a beat there is none."""
+    assert look(seen(7, now=0.0), steady(30, since=10.0), now=23.0) == SWEEP
+    assert look(seen(7, now=0.0), steady(30, since=10.0), now=33.0) == pytest.approx(1.0)
+    assert look(seen(7, now=0.0), [0.0], now=33.0) == SWEEP
 
 
 def test_workers_that_are_gone_are_forgotten() -> None:

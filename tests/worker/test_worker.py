@@ -390,6 +390,9 @@ async def test_a_dead_workers_tasks_are_rescued_and_its_report_refused(bench: Be
         # The one whose start was written is charged, the other is a suspect and is not.
         assert ((await bench.record(started)).attempt, (await bench.record(claimed)).attempt) == (2, 1)
         assert (await bench.record(claimed)).losses == 1
+        # The wait after a loss, about a second, was over when its silence of most of a lease was taken for death.
+        lost, _ = await bench.store.attempts(started)
+        assert (await bench.record(started)).eligible_at == lost.finished_at
         assert await worker_is(bench, "dead:1:1", "stopped")
         assert await bench.store.check() == []
 

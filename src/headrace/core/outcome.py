@@ -95,9 +95,14 @@ class Released:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """It was inside user code when its process died. Charged."""
+    """It was inside user code when its process died. Charged.
+
+    `ago`: seconds since its last sign of life, from which the wait before the next attempt counts. Most of that wait
+    is over when a death is noticed only by its silence.
+    """
 
     error: ErrorInfo
+    ago: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,11 +162,11 @@ def settle(
                 )
                 return retried(error, attempt, wait)
             return failed(error, _REASON_BY_KIND.get(signature.kind, Reason.ERROR), attempt)
-        case Lost(error=error):
+        case Lost(error=error, ago=ago):
             signature = ErrorSignature(mro=(error.error_class,), kind="lost")
             if charged_now < claim.max_attempts and should_retry(policy, error=signature, attempt=charged_now):
                 wait = delay(policy, failures=charged_now, error_type=None, retry_after=None, rng=rng)
-                return retried(error, AttemptState.LOST, wait)
+                return retried(error, AttemptState.LOST, max(0.0, wait - ago))
             return failed(error, Reason.LOST, AttemptState.LOST)
         case Retried(delay=wait, message=message):
             error = ErrorInfo(error_class="headrace.RetryAfter", message=message)

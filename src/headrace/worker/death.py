@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 SHARE_OF_LEASE = 0.8
+# Of a sweep: looks do not come closer together than this, however near a verdict is.
+_CLOSEST_LOOK = 0.05
 # More intervals than this without a heartbeat of one's own, and what was seen before proves nothing.
 _LONGEST_GAP = 2.0
 
@@ -64,6 +66,17 @@ def judge(
         if silent_for >= SHARE_OF_LEASE * observation.lease:
             verdicts.append(Verdict(worker=observation.worker, beat=observation.beat, silent_for=silent_for))
     return tuple(verdicts)
+
+
+def next_look(
+    observations: Iterable[Observation], own_beats: Sequence[float], *, now: float, interval: float, sweep: float
+) -> float:
+    """Seconds until the beats should be read again: a sweep, or less where somebody's silence becomes death sooner."""
+    connected = connected_since(own_beats, now=now, interval=interval)
+    if connected is None:
+        return sweep
+    verdicts = (max(each.since, connected) + SHARE_OF_LEASE * each.lease - now for each in observations)
+    return min(sweep, max(min(verdicts, default=sweep), sweep * _CLOSEST_LOOK))
 
 
 def connected_since(own_beats: Sequence[float], *, now: float, interval: float) -> float | None:

@@ -17,7 +17,7 @@ from headrace.runtime.faults import reached
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, Rescued, TasksFinished
-from headrace.worker.death import Beat, Observation, judge, observe, wall_clock_stepped
+from headrace.worker.death import Beat, Observation, judge, next_look, observe, wall_clock_stepped
 from headrace.worker.execution import Pipeline
 
 _BATCH = 500
@@ -25,7 +25,13 @@ ALIVE = ("active", "idle", "stopping")
 
 
 def settle_dead(
-    claim: ClaimedTask, *, worker: str, pipeline: Pipeline, rng: random.Random, recorded_by: str = "rescuer"
+    claim: ClaimedTask,
+    *,
+    worker: str,
+    pipeline: Pipeline,
+    rng: random.Random,
+    silent_for: float = 0.0,
+    recorded_by: str = "rescuer",
 ) -> Settlement:
     """What becomes of one task of a dead worker: charged where its start was written, else given back as a suspect."""
     started = claim.state in (TaskState.RUNNING, TaskState.PAUSED)
@@ -33,7 +39,7 @@ def settle_dead(
     if claim.state == TaskState.CANCELLING:
         outcome = Cancelled(reason=Reason.USER, message=f"its worker {worker} died while it was being cancelled")
     elif started:
-        outcome = Lost(error=lost_error(worker))
+        outcome = Lost(error=lost_error(worker), ago=silent_for)
     else:
         outcome = Released(suspect=True)
     execution = Execution(recorded_by=recorded_by, cancelling=claim.state == TaskState.CANCELLING)
@@ -113,7 +119,7 @@ class Rescuer(Service):
         self._clocks = (clock.now().timestamp(), clock.monotonic())
         self._suspended_until = 0.0
 
-    async def run_once(self) -> None:
+    async def run_once(self) -> float | None:
         beats = [
             Beat(worker=worker.id, beat=worker.beat, lease=worker.lease)
             for worker in await self._store.workers(states=ALIVE)
@@ -121,14 +127,23 @@ class Rescuer(Service):
         now = self._clock.monotonic()
         self._observations = observe(self._observations, beats, now=now)
         if self._suspended(now):
-            return
-        for verdict in judge(self._observations, tuple(self._own_beats), now=now, interval=self._heartbeat):
+            return None
+        verdicts = judge(self._observations, tuple(self._own_beats), now=now, interval=self._heartbeat)
+        for verdict in verdicts:
             reached("rescue.before_take_over")
             if await self._store.take_over(verdict.worker, beat=verdict.beat):
                 reached("rescue.after_take_over")
-                await self._rescue(verdict.worker)
+                await self._rescue(verdict.worker, silent_for=verdict.silent_for)
         for worker in await self._store.stopped_holders():
             await self._rescue(worker)
+        judged = {verdict.worker for verdict in verdicts}
+        return next_look(
+            [observation for observation in self._observations if observation.worker not in judged],
+            tuple(self._own_beats),
+            now=self._clock.monotonic(),
+            interval=self._heartbeat,
+            sweep=self.pace.interval,
+        )
 
     def _suspended(self, now: float) -> bool:
         """SQLite's instants come from the host: while its clock jumps, nobody is declared dead."""
@@ -145,9 +160,9 @@ class Rescuer(Service):
             self._suspended_until = now + self._lease
         return now < self._suspended_until
 
-    async def _rescue(self, worker: str) -> None:
+    async def _rescue(self, worker: str, *, silent_for: float = 0.0) -> None:
         def decide(claim: ClaimedTask) -> Settlement:
-            return settle_dead(claim, worker=worker, pipeline=self._pipeline, rng=self._rng)
+            return settle_dead(claim, worker=worker, pipeline=self._pipeline, rng=self._rng, silent_for=silent_for)
 
         charged, released = await empty_hands(self._store, worker, decide, bus=self._bus)
         self._bus.emit(Rescued(worker=worker, by=self._by(), charged=charged, released=released))

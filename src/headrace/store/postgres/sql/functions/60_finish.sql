@@ -30,6 +30,7 @@ DECLARE
     -- Read before the rows are locked: a start that held a row meanwhile may be younger, hence the `greatest` below.
     instant CONSTANT timestamptz := clock_timestamp();
     requeued bigint[];
+    readied text[];
     gated_ids bigint[];
     texts text[];
     ended bigint[];
@@ -76,7 +77,7 @@ BEGIN
                                 THEN instant + make_interval(secs => b.delay) ELSE t.order_at END,
                 ready_at = CASE WHEN b.state = 'pending' AND b.delay <= 0 THEN instant END
             FROM before b WHERE t.id = ANY (ARRAY[b.id])
-            RETURNING t.id, t.gates
+            RETURNING t.id, t.gates, t.queue, t.ready_at
         ), tried AS (
             INSERT INTO headrace.attempts AS a (
                 task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
@@ -99,9 +100,12 @@ BEGIN
                 error_message = excluded.error_message, traceback = excluded.traceback,
                 exit_code = excluded.exit_code, recorded_by = excluded.recorded_by
         )
-        SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.gates IS NOT NULL),
+        SELECT array_agg(r.id), array_agg(DISTINCT r.queue) FILTER (WHERE r.ready_at IS NOT NULL),
+               array_agg(r.id) FILTER (WHERE r.gates IS NOT NULL),
                array_agg(r.gates) FILTER (WHERE r.gates IS NOT NULL)
-        INTO requeued, gated_ids, texts FROM returned r;
+        INTO requeued, readied, gated_ids, texts FROM returned r;
+        -- Whoever is idle need not find by its next poll what is given back, as by a rescuer.
+        PERFORM pg_notify('headrace', q.queue) FROM unnest(readied) AS q(queue);
     END IF;
 
     WITH input AS (

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from datetime import timedelta
@@ -53,6 +54,24 @@ async def test_the_running_task_knows_itself(bench: Bench) -> None:
         task = await bench.enqueue("who")
         await bench.burst()
         assert (await bench.record(task)).result == f"[{task}, 1, null]"
+
+
+async def test_a_short_wait_is_short_on_an_idle_worker(bench: Bench) -> None:
+    """Whoever gives something back knows when it is due; nobody has to find it on the next round of every second."""
+    ran: list[float] = []
+
+    async def flaky() -> None:
+        ran.append(time.monotonic())
+        if len(ran) < 7:
+            raise ConnectionError("again")
+
+    bench.app.add(flaky, retry=Retry(max_attempts=9, backoff="fixed", base=0.05, jitter=0.0))
+    async with opened(bench), bench.running(poll=30.0):
+        task = await bench.enqueue("flaky")
+        await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+    gaps = sorted(after - before for before, after in itertools.pairwise(ran))
+    assert gaps[0] >= 0.05
+    assert gaps[len(gaps) // 2] < 0.6
 
 
 @pytest.mark.requirement("A64", "F21", "F22", "D56")

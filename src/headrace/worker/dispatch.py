@@ -27,6 +27,7 @@ from headrace.worker.starting import Starter
 
 # Starting many short tasks in one turn of the loop must not keep it from turning.
 _LONGEST_TURN = 0.005
+_SOON = 1.0  # seconds: what is due later is found by whoever looks each second
 
 type Begin = Callable[[Launch], Ran | Coroutine[Any, Any, Ran]]
 
@@ -71,6 +72,7 @@ class Dispatcher:
         self.holding = Holding()
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
+        self.on_delay: Callable[[], None] | None = None  # something was given back that is due soon
         self.claimer = Claimer(
             store=store,
             worker=worker,
@@ -331,7 +333,7 @@ class Dispatcher:
     def _landed(self, landed: Landed) -> None:
         refused, drop = landed.report.refused, self.holding.drop
         finished: list[tuple[ClaimedTask, Settlement]] = []
-        completed = 0
+        completed, soon = 0, False
         for settlement in landed.settlements:
             ref = (settlement.task, settlement.claim_no)
             held = drop(ref)
@@ -344,9 +346,13 @@ class Dispatcher:
                 completed += 1
             elif settlement.state.terminal:
                 self.counts["failed"] += 1
+            elif 0 < settlement.delay < _SOON:
+                soon = True
             if held is not None:
                 finished.append((held.claim, settlement))
         self.counts["completed"] += completed
+        if soon and self.on_delay is not None:
+            self.on_delay()
         if finished and self._bus.hears(TasksFinished):
             self._bus.emit(TasksFinished(finished=finished))
 

@@ -225,12 +225,14 @@ class Worker:
     def _services(self, store: Store, dispatcher: Dispatcher, pipeline: Pipeline, words: Words) -> list[Service]:
         options, claimer = self.options, dispatcher.claimer
         assert self.slots is not None
+        promoter = Promoter(store=store, poke=claimer.poke)
+        dispatcher.on_delay = promoter.wake
         services: list[Service] = [
             words,
             dispatcher.starter,
             Pulse(slots=self.slots),
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
-            Promoter(store=store, poke=claimer.poke),
+            promoter,
             RetryDepth(store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, options=options),
         ]
         canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)

@@ -29,7 +29,7 @@ from headrace.worker.worker import Worker
 
 _LEFT = 70
 _SWITCH_SECONDS = 0.0005
-_YOUNG_OBJECTS = 20_000  # a tenth of the CPU of short coroutines at Python's 2,000
+_YOUNG_OBJECTS = 20_000  # a twentieth of the CPU of short coroutines goes there at Python's 2,000
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
 
 logger = logging.getLogger("headrace.worker")

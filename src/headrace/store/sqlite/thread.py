@@ -126,9 +126,10 @@ class Thread:
             return
         transactions = [job.transaction for job in done if job.transaction is not None]
         self._tell_of_ends(transactions)
+        # Before the answers: those wake threads of this process, which would keep the interpreter while workers wait.
+        self._wake(transactions)
         for job in done:
             job.future.set_result(job.value)
-        self._wake(transactions)
 
     def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
         """Before the answers: when a verb returns, whoever watches knows what it ended."""

@@ -8,6 +8,7 @@ import orjson
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.riding import Offer, stand
 
 _PROMOTED_AT_ONCE = 500
 _LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
@@ -97,6 +98,14 @@ class Claiming(Part):
             lambda transaction: claim(transaction, worker, wants),
             verb="claim",
             unheard=lambda claims: lambda transaction: give_back(transaction, worker, claims),
+        )
+
+    def offer(self, worker: str, wants: Sequence[Want]) -> Offer:
+        return stand(
+            self.database,
+            wants,
+            lambda transaction: claim(transaction, worker, wants),
+            lambda claims: lambda transaction: give_back(transaction, worker, claims),
         )
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:

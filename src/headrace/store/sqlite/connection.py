@@ -8,7 +8,7 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -49,6 +49,8 @@ class Database:
         self.is_made: Callable[[], bool] = lambda: False
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
+        # Before the commit: another job that wants to go with those that are done.
+        self.rider: Callable[[Sequence[Job]], Job | None] = lambda _: None
         self.job_ended: JobEndListener | None = None
         # Looks at the file from the reading thread; seconds until it wants to look again, None: after the next read.
         self.watch: Callable[[Transaction], float | None] = lambda _: None
@@ -131,6 +133,12 @@ class Database:
                 # At once where it has an answer already, else on the thread that gives it.
                 job.future.add_done_callback(lambda answered: _follow(thread, answered, unheard))
             raise
+
+    def follow[T](self, answer: Future[T], unheard: Callable[[T], Work[Any]]) -> None:
+        """Do what undoes an answer that nobody hears, once it is there."""
+        with suppress(StoreError):  # it is closed
+            thread = self._running()[0]
+            answer.add_done_callback(lambda answered: _follow(thread, answered, unheard))
 
     async def alone[T](self, work: Work[T]) -> T:
         """Run `work` on the writing connection outside a transaction: it makes its own."""

@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from headrace.runtime.faults import reached
 from headrace.store.base import JobEndListener
 from headrace.store.sqlite.failures import translated
 from headrace.store.sqlite.forks import forks_wait_for
-from headrace.store.sqlite.line import Job, Line
+from headrace.store.sqlite.line import Job, Line, left_over
 from headrace.store.sqlite.locking import Turns
 from headrace.store.sqlite.transaction import Transaction, Work
 
@@ -38,6 +38,7 @@ class Owner(Protocol):
     committed: Callable[[set[str]], None]
     job_ended: JobEndListener | None
     watch: Callable[[Transaction], float | None]
+    rider: Callable[[Sequence[Job]], Job | None]
 
     def transaction(self, connection: sqlite3.Connection) -> Transaction: ...
 
@@ -127,8 +128,8 @@ class Thread:
         transactions = [job.transaction for job in done if job.transaction is not None]
         self._tell_of_ends(transactions)
         # Before the answers: those wake threads of this process, which would keep the interpreter while workers wait.
-        self._wake(transactions)
-        for job in done:
+        self._wake(done)
+        for job in sorted(done, key=lambda job: not job.rides):
             job.future.set_result(job.value)
 
     def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
@@ -141,12 +142,13 @@ class Thread:
                     except Exception:  # it is committed: a listener that fails must not look like a failed write
                         _logger.exception("job %s ended, and who counts could not be told", end.job)
 
-    def _wake(self, transactions: Iterable[Transaction]) -> None:
+    def _wake(self, done: Sequence[Job]) -> None:
         wakes: set[str] = set()
-        for transaction in transactions:
-            wakes |= transaction.wakes
-            if transaction.cancels:
-                wakes.add("cancel")
+        for job in left_over(done):
+            if job.transaction is not None:
+                wakes |= job.transaction.wakes
+                if job.transaction.cancels:
+                    wakes.add("cancel")
         if wakes:
             self._database.committed(wakes)
 
@@ -172,7 +174,7 @@ class Thread:
         connection.execute("BEGIN IMMEDIATE")
         try:
             until = time.monotonic() + _SHARED_SECONDS
-            while time.monotonic() < until and (job := self._line.next(only_urgent=only_urgent)) is not None:
+            while (job := self._next(done, until, only_urgent=only_urgent)) is not None:
                 if self._write_one(connection, job):
                     done.append(job)
                 elif not connection.in_transaction:
@@ -188,6 +190,11 @@ class Thread:
             self._undo(connection)
             return done, error
         return done, None
+
+    def _next(self, done: Sequence[Job], until: float, *, only_urgent: bool) -> Job | None:
+        """Who stands in line, while there is time; then who wants to go with them."""
+        job = self._line.next(only_urgent=only_urgent) if time.monotonic() < until else None
+        return job or self._database.rider(done)
 
     def _undo(self, connection: sqlite3.Connection) -> None:
         """Leave no transaction open: it would lock everybody out. Raises nothing, since callers must hear of the first

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from headrace.client.bridge import BRIDGE, on_store
+from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
 from headrace.client.middleware import Middleware
@@ -17,7 +17,7 @@ from headrace.core.batch import is_plain
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
-from headrace.store.base import Store, StoreOptions
+from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.connect import connect
 
 
@@ -54,6 +54,8 @@ class Engine:
         # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
         # PostgreSQL would write the second on another connection, perhaps before the first.
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
+        self._serves_any_loop = url.startswith("sqlite")
+        self._one_is_alone = False
         # By the number of forks that led here: the parent's are not ours to use, nor to destroy.
         self._coalescers: dict[int, Coalescer] = {}
         self._connected: _Connected | None = None
@@ -144,11 +146,29 @@ class Engine:
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
-            answers = await self._coalescer().begin(tasks).answers()
+            answers = await self._enqueue_plain(tasks)
         else:
             answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
+
+    async def _enqueue_plain(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        """A caller that is alone goes straight to the line of an SQLite store, which serves any thread and loop: by the
+        background loop it would be two more changes of threads. Whoever comes meanwhile stands in line behind it.
+        """
+        coalescer, connected = self._coalescer(), self._connected
+        if connected is not None and connected.forks == BRIDGE.forks and self._may_go_alone(coalescer):
+            self._one_is_alone = True
+            try:
+                return await connected.store.enqueue(tasks)
+            except StoreClosed:
+                pass  # by another thread, at this moment; the way through the line opens it again
+            finally:
+                self._one_is_alone = False
+        return await coalescer.begin(tasks).answers()
+
+    def _may_go_alone(self, coalescer: Coalescer) -> bool:
+        return self._serves_any_loop and not self._one_is_alone and coalescer.idle and not must_block()
 
     def _coalescer(self) -> Coalescer:
         """From any thread, without waiting: a call that has begun stands in line before anything else happens."""

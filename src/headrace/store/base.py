@@ -16,6 +16,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from headrace.core.errors import StoreError
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState
 from headrace.core.task import (
@@ -370,6 +371,10 @@ class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class StoreClosed(StoreError):
+    """The store is not open, or not any more; nothing was written."""
 
 
 class Offer(Protocol):

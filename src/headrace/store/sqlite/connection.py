@@ -10,12 +10,12 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import StoreError, StoreUnavailable
-from headrace.store.base import JobEndListener, StoreOptions
+from headrace.store.base import JobEndListener, StoreClosed, StoreOptions
 from headrace.store.instants import to_micros
 from headrace.store.queries import load_queries
 from headrace.store.sqlite.line import Job
@@ -101,8 +101,6 @@ class Database:
             raise
 
     def _running(self) -> tuple[Thread, Thread]:
-        if not self._open:
-            raise StoreError(f"the store of {self.path} is not open: await store.open() first")
         if self._pid != os.getpid():
             # Threads do not survive a fork, and neither may what they held. The lock is new for the same reason.
             self._lock = threading.Lock()
@@ -111,6 +109,8 @@ class Database:
             self._threads = None
             self._pid = os.getpid()
         with self._lock:
+            if not self._open:
+                raise StoreClosed(f"the store of {self.path} is not open: await store.open() first")
             if self._threads is None:
                 writer = Thread(self, writes=True)
                 self._threads = (writer, writer if self.in_memory else Thread(self, writes=False))
@@ -124,10 +124,9 @@ class Database:
         `verb` names the fault points around the commit. `unheard` makes of an answer the work that follows where the
         caller was cancelled while the transaction ran, and so never learns of it.
         """
-        thread = self._running()[0]
-        job = thread.submit(work, urgent=urgent, verb=verb)
+        thread, job = self._running()[0], Job(work, verb)
         try:
-            return await self._answer(job, self._locked_seconds)
+            return await self._answer(thread, job, self._locked_seconds, urgent=urgent)
         except asyncio.CancelledError:
             if unheard is not None:
                 # At once where it has an answer already, else on the thread that gives it.
@@ -143,12 +142,17 @@ class Database:
     async def alone[T](self, work: Work[T]) -> T:
         """Run `work` on the writing connection outside a transaction: it makes its own."""
         patience = max(self._locked_seconds, _MIGRATION_SECONDS)
-        return await self._answer(self._running()[0].submit(work, alone=True), patience)
+        return await self._answer(self._running()[0], Job(work, ""), patience, alone=True)
 
-    async def _answer(self, job: Job, patience: float) -> Any:
+    async def _answer(
+        self, thread: Thread, job: Job, patience: float, *, urgent: bool = False, alone: bool = False
+    ) -> Any:
+        answer = asyncio.wrap_future(job.future)
         giving_up = asyncio.get_running_loop().call_later(patience, job.expire)
         try:
-            return await asyncio.wrap_future(job.future)
+            # Last: the other thread gets the interpreter when this one has nothing more to do.
+            thread.submit(job, urgent=urgent, alone=alone)
+            return await answer
         except asyncio.CancelledError:
             if job.expired:
                 raise StoreUnavailable(
@@ -161,10 +165,14 @@ class Database:
 
     async def read[T](self, work: Work[T]) -> T:
         """Run `work` on a snapshot."""
-        return await asyncio.wrap_future(self._running()[1].submit(work).future)
+        thread, job = self._running()[1], Job(work, "")
+        thread.submit(job)
+        return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        threads, self._threads, self._open = self._threads, None, False
+        # Another thread may be about to write; of a parent's threads none is here, and the lock may be held for ever.
+        with self._lock if self._pid == os.getpid() else nullcontext():
+            threads, self._threads, self._open = self._threads, None, False
         if threads is not None and self._pid == os.getpid():
             for thread in dict.fromkeys(threads):
                 await asyncio.to_thread(thread.close)
@@ -174,7 +182,7 @@ def _follow[T](thread: Thread, answered: Future[T], unheard: Callable[[T], Work[
     if not answered.cancelled() and answered.exception() is None:
         # A store that is closed meanwhile has told others by then what its worker held.
         with suppress(StoreError):
-            thread.submit(unheard(answered.result()))
+            thread.submit(Job(unheard(answered.result()), ""))
 
 
 class Part:

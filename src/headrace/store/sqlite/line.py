@@ -42,15 +42,15 @@ class Line:
     def urgent(self) -> bool:
         return bool(self._urgent)
 
-    def join(self, work: Work[Any], verb: str, *, urgent: bool, alone: bool) -> Job | None:
-        """None when the line is closed."""
+    def join(self, job: Job, *, urgent: bool, alone: bool) -> bool:
+        """False when the line is closed."""
         with self._ready:
             if self._closing:
-                return None
-            job = Job(work, verb)
+                return False
+            job.submitted_at = time.monotonic()
             (self._alone if alone else self._urgent if urgent else self._jobs).append(job)
             self._ready.notify()
-        return job
+        return True
 
     def close(self) -> None:
         """Nobody joins any more; who is there is still served."""

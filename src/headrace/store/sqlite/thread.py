@@ -6,16 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Protocol
+from typing import Protocol
 
-from headrace.core.errors import StoreError
 from headrace.runtime.faults import reached
-from headrace.store.base import JobEndListener
+from headrace.store.base import JobEndListener, StoreClosed
 from headrace.store.sqlite.failures import translated
 from headrace.store.sqlite.forks import forks_wait_for
 from headrace.store.sqlite.line import Job, Line, left_over
 from headrace.store.sqlite.locking import Turns
-from headrace.store.sqlite.transaction import Transaction, Work
+from headrace.store.sqlite.transaction import Transaction
 
 _logger = logging.getLogger("headrace.store")
 
@@ -61,12 +60,10 @@ class Thread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> Job:
+    def submit(self, job: Job, *, urgent: bool = False, alone: bool = False) -> None:
         """`alone`: under the lock between processes, but with a transaction of its own making."""
-        job = self._line.join(work, verb, urgent=urgent, alone=alone)
-        if job is None:
-            raise StoreError(f"the store of {self._database.path} is closed")
-        return job
+        if not self._line.join(job, urgent=urgent, alone=alone):
+            raise StoreClosed(f"the store of {self._database.path} is closed")
 
     def close(self) -> None:
         """Finish what was submitted, then close the connection."""
@@ -175,10 +172,10 @@ class Thread:
         try:
             until = time.monotonic() + _SHARED_SECONDS
             while (job := self._next(done, until, only_urgent=only_urgent)) is not None:
-                if self._write_one(connection, job):
+                if self._write_one(connection, job, first=not done):
                     done.append(job)
                 elif not connection.in_transaction:
-                    # SQLite undid everything by itself (a full disk): the others did not happen either.
+                    # The first failed; or SQLite undid everything by itself (a full disk), the others' work as well.
                     exception = job.future.exception()
                     return done, exception if isinstance(exception, Exception) else None
             for job in done:
@@ -209,19 +206,24 @@ class Thread:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _write_one(self, connection: sqlite3.Connection, job: Job) -> bool:
+    def _write_one(self, connection: sqlite3.Connection, job: Job, *, first: bool) -> bool:
+        """The first needs no savepoint, and mostly it is the only one: with it goes nobody else's work."""
         try:
-            connection.execute("SAVEPOINT job")
+            if not first:
+                connection.execute("SAVEPOINT job")
             job.transaction = self._database.transaction(connection)
             job.value = job.work(job.transaction)
-            connection.execute("RELEASE job")
+            if not first:
+                connection.execute("RELEASE job")
         except BaseException as error:
-            try:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK TO job")
-                    connection.execute("RELEASE job")
-            finally:  # also when that fails: whoever waits for it must not wait for ever
-                job.future.set_exception(translated(error, self._database.path))
+            # First of all, whatever follows: whoever waits for it must not wait for ever.
+            job.future.set_exception(translated(error, self._database.path))
+            if connection.in_transaction:
+                try:
+                    for statement in ("ROLLBACK",) if first else ("ROLLBACK TO job", "RELEASE job"):
+                        connection.execute(statement)
+                except sqlite3.Error:
+                    raise error from None  # all the others fall with it, and should hear what it was
             return False
         return True
 

@@ -112,6 +112,10 @@ class Coalescer:
         return waiting
 
     @property
+    def has_a_line(self) -> bool:
+        return bool(self._line)
+
+    @property
     def idle(self) -> bool:
         """Nobody stands in line and nothing is being written. From any thread."""
         return not self._line and not self._commits

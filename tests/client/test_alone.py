@@ -22,6 +22,11 @@ def define(app: App) -> Task[[int], None]:
     return note
 
 
+async def nobody_is_there(app: App) -> None:
+    engine: Any = app.engine
+    await eventually(lambda: engine._coalescer().idle)
+
+
 def watch(app: App, monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, int]]:
     """On which loop the store was asked to write, and how many tasks."""
     engine: Any = app.engine
@@ -42,7 +47,7 @@ async def test_one_call_after_another_is_written_from_the_callers_loop(
 ) -> None:
     note = define(sqlite_app)
     await note.aenqueue(0)  # opens the store, on the background loop
-    await eventually(lambda: sqlite_app.engine._coalescer().idle)
+    await nobody_is_there(sqlite_app)
     calls = watch(sqlite_app, monkeypatch)
     handles = [await note.aenqueue(number) for number in range(3)]
     assert calls == [(asyncio.get_running_loop(), 1)] * 3
@@ -56,7 +61,7 @@ async def test_those_who_come_together_still_share_a_commit_and_keep_their_order
 ) -> None:
     note = define(sqlite_app)
     await note.aenqueue(0)
-    await eventually(lambda: sqlite_app.engine._coalescer().idle)
+    await nobody_is_there(sqlite_app)
     calls = watch(sqlite_app, monkeypatch)
     handles = await asyncio.gather(*[note.aenqueue(number) for number in range(50)])
     assert [handle.id for handle in handles] == sorted(handle.id for handle in handles)
@@ -70,7 +75,7 @@ async def test_a_store_that_another_thread_closes_at_that_moment_is_opened_again
 ) -> None:
     note = define(sqlite_app)
     await note.aenqueue(0)
-    await eventually(lambda: sqlite_app.engine._coalescer().idle)
+    await nobody_is_there(sqlite_app)
     engine: Any = sqlite_app.engine
     old = engine._connected.store
     real = old.enqueue

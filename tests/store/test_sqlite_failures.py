@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ async def test_a_full_disk_undoes_the_whole_shared_transaction(tmp_path: Path) -
         await store.close()
 
 
-async def test_an_error_of_one_caller_leaves_the_others_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_an_error_of_one_caller_leaves_the_others_alone(tmp_path: Path, place: int) -> None:
+    """Wherever it stands among those who share a transaction."""
     store = store_at(tmp_path / "shared.db")
     await store.open()
     try:
@@ -70,11 +73,13 @@ async def test_an_error_of_one_caller_leaves_the_others_alone(tmp_path: Path) ->
             transaction.run("set_paused", {"queue": "q", "paused": 1})
             raise ValueError("mine")
 
-        good, bad = store.enqueue([NewTask(name="good")]), store.database.write(broken)
-        first, second = await asyncio.gather(good, bad, return_exceptions=True)
-        assert not isinstance(first, BaseException)
-        assert isinstance(second, ValueError)
+        calls: list[Coroutine[Any, Any, object]] = [store.enqueue([NewTask(name="good")]) for _ in range(2)]
+        calls.insert(place, store.database.write(broken))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(answers.pop(place), ValueError)
+        assert not any(isinstance(answer, BaseException) for answer in answers)
         assert [queue.paused for queue in await store.queues()] == [False]
+        assert await store.counts() == {"pending": 2}
     finally:
         await store.close()
 

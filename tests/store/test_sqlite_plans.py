@@ -9,7 +9,7 @@ from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 
 # Reads of tables that stay small.
-WHOLE = {"paused_queues", "queue_rows", "workers"}
+WHOLE = {"queue_rows", "workers"}
 # A page in the order of the primary key, which stops at its limit.
 PAGES = {"list_live", "list_job_ids"}
 # Looks over an index, which stop at their cap or at the next queue.
@@ -55,6 +55,8 @@ async def test_no_query_scans_a_table_that_grows() -> None:
     ("query", "index"),
     [
         ("claim", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
+        ("outlook", "headrace_tasks_ready (queue=? AND pool=? AND lane=?)"),
+        ("outlook", "headrace_tasks_due"),
         ("promote_due", "headrace_tasks_due (eligible_at<?)"),
         ("next_due", "headrace_tasks_due"),
         ("expired_tasks", "headrace_tasks_expires (expires_at"),

@@ -1,14 +1,21 @@
 """When the claimer asks, and for what."""
 
+import asyncio
 import random
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
 
 from headrace.core.lanes import Lane
-from headrace.core.task import ClaimedTask
+from headrace.core.task import ClaimedTask, Want
+from headrace.store.sqlite import SQLiteStore
+from headrace.store.sqlite.connection import Transaction
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
-from tests.worker.bench import Bench
+from tests.worker.bench import Bench, opened
 
 
 def claimer_of(bench: Bench, buffer: Buffer, *, answers: list[Sequence[ClaimedTask]] | None = None) -> Claimer:
@@ -49,3 +56,130 @@ async def test_an_empty_answer_is_told_too(bench: Bench) -> None:
     claimer = claimer_of(bench, Buffer(retry_ratio=0.3), answers=answers)
     claimer.end(claimer.begin(), [], asked_at=time.monotonic())
     assert answers == [[]]
+
+
+@asynccontextmanager
+async def idle(bench: Bench, answers: list[Sequence[ClaimedTask]]) -> AsyncGenerator[Claimer]:
+    """A claimer that runs and has seen that there is nothing."""
+    claimer = claimer_of(bench, Buffer(retry_ratio=0.3), answers=answers)
+    running = asyncio.create_task(claimer.run())
+    try:
+        claimer.ask_everywhere()
+        await until(lambda: claimer.found_nothing)
+        answers.clear()
+        yield claimer
+    finally:
+        claimer.close()
+        await asyncio.wait_for(running, 20)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  nothing announces it
+            await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def held_at_the_commit(store: SQLiteStore) -> AsyncGenerator[threading.Event]:
+    """The store's next commit waits for the end of the block; the event says that it has come so far."""
+    commits, goes_on = threading.Event(), threading.Event()
+
+    def trace(statement: str) -> None:
+        if statement == "COMMIT" and not goes_on.is_set():
+            commits.set()
+            assert goes_on.wait(20)
+
+    def watch(transaction: Transaction) -> None:
+        transaction.connection.set_trace_callback(trace)
+
+    await store.database.alone(watch)
+    try:
+        yield commits
+    finally:
+        goes_on.set()
+
+
+def sqlite_only(bench: Bench) -> SQLiteStore:
+    if not isinstance(bench.store, SQLiteStore):
+        pytest.skip("only a transaction of this process can take a claim along")
+    return bench.store
+
+
+async def test_an_idle_claimer_claims_with_the_transaction_that_brings_work(bench: Bench) -> None:
+    """By poll it would ask in half a minute, and nobody listens to wake-ups here."""
+    sqlite_only(bench)
+    answers: list[Sequence[ClaimedTask]] = []
+    async with opened(bench), idle(bench, answers):
+        tasks: list[int] = []
+        for _ in range(3):
+            tasks.append(await bench.enqueue("add", {"a": 1, "b": 2}))
+            await until(lambda: [claim.id for claims in answers for claim in claims] == tasks)
+
+
+async def test_a_claim_that_goes_along_is_the_only_one_under_way(bench: Bench) -> None:
+    store = sqlite_only(bench)
+    answers: list[Sequence[ClaimedTask]] = []
+    async with opened(bench), idle(bench, answers) as claimer:
+        async with held_at_the_commit(store) as commits:
+            enqueueing = asyncio.create_task(bench.enqueue("add", {"a": 1, "b": 2}))
+            assert await asyncio.to_thread(commits.wait, 20)
+            claimer.poke("default")
+            assert claimer.under_way
+            assert claimer.begin(riding=True) == []
+            assert not claimer.pause_for_check()
+        await enqueueing
+        await until(lambda: answers)
+        assert not claimer.under_way or claimer.begin() == []
+
+
+async def test_a_claimer_that_closes_waits_for_what_goes_along(bench: Bench) -> None:
+    """Else it would be committed for a worker that is gone."""
+    store = sqlite_only(bench)
+    answers: list[Sequence[ClaimedTask]] = []
+    async with opened(bench):
+        async with idle(bench, answers) as claimer, held_at_the_commit(store) as commits:
+            enqueueing = asyncio.create_task(bench.enqueue("add", {"a": 1, "b": 2}))
+            assert await asyncio.to_thread(commits.wait, 20)
+            claimer.close()
+        assert [claim.id for claims in answers for claim in claims] == [await enqueueing]
+
+
+@pytest.mark.parametrize("ends", ["closed", "suspended", "cancelled"])
+async def test_nothing_goes_along_for_a_claimer_that_may_not_claim(bench: Bench, ends: str) -> None:
+    sqlite_only(bench)
+    claimer = claimer_of(bench, Buffer(retry_ratio=0.3))
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        claimer.ask_everywhere()
+        await until(lambda: claimer.found_nothing)
+        if ends == "closed":
+            claimer.close()
+        elif ends == "suspended":
+            claimer.suspend(True)
+        else:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        task = await bench.enqueue("add", {"a": 1, "b": 2})
+        assert await bench.state(task) == "pending"
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_went_along_for_a_claimer_that_was_cancelled_goes_back(bench: Bench) -> None:
+    store = sqlite_only(bench)
+    claimer = claimer_of(bench, Buffer(retry_ratio=0.3))
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        claimer.ask_everywhere()
+        await until(lambda: claimer.found_nothing)
+        async with held_at_the_commit(store) as commits:
+            enqueueing = asyncio.create_task(bench.enqueue("add", {"a": 1, "b": 2}))
+            assert await asyncio.to_thread(commits.wait, 20)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        wants = [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)]
+        task, claims = await enqueueing, []
+        async with asyncio.timeout(20):
+            while not claims:
+                claims = await store.claim("another", wants)
+        assert [(claim.id, claim.claim_no) for claim in claims] == [(task, 2)]

@@ -111,6 +111,15 @@ class Coalescer:
                 raise
         return waiting
 
+    @property
+    def has_a_line(self) -> bool:
+        return bool(self._line)
+
+    @property
+    def idle(self) -> bool:
+        """Nobody stands in line and nothing is being written. From any thread."""
+        return not self._line and not self._commits
+
     async def flushed(self) -> None:
         """Whatever was handed in before this call is written. On the loop; who comes later does not hold it up."""
         last = self._taken + len(self._line)

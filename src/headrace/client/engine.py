@@ -1,6 +1,7 @@
 """What an app's tasks and handles work with: its settings, its store (one per process) and what is shared around it."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,8 +19,11 @@ from headrace.core.batch import is_plain
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
-from headrace.store.base import Store, StoreOptions
+from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.connect import connect
+
+# Callers who come together again and again share commits best when all of them stand in one line.
+_ALONE_AFTER = 0.05
 
 
 class ResultLoader(Protocol):
@@ -57,6 +61,8 @@ class Engine:
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
         # SQLite has a thread of its own to go to, from whatever loop.
         self._nearby = None if url.startswith("sqlite") else Nearby(lambda: self.new_store(connections=1))
+        self._one_is_alone = False  # and goes straight to the store
+        self._company_at = 0.0  # when a caller last met another
         # By the number of forks that led here: the parent's are not ours to use, nor to destroy.
         self._coalescers: dict[int, Coalescer] = {}
         self._connected: _Connected | None = None
@@ -151,7 +157,11 @@ class Engine:
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
-            answers = await self._line().begin(tasks).answers()
+            line = self._line()
+            if (store := self._store_for_one(line)) is None:
+                answers = await line.begin(tasks).answers()
+            else:
+                answers = await self._enqueue_alone(store, tasks)
         else:
             answers = await self.run(lambda store: store.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
@@ -160,6 +170,28 @@ class Engine:
     def _line(self) -> Coalescer:
         """Where a call with a few tasks stands: on the caller's own loop where it can, else with the rest."""
         return (self._nearby.coalescer() if self._nearby is not None else None) or self._coalescer()
+
+    def _store_for_one(self, coalescer: Coalescer) -> Store | None:
+        """An SQLite store serves any thread and loop: a caller that is alone goes straight to its line, because by the
+        background loop it would be two more changes of threads. None where others are about, and for who blocks.
+        """
+        if self._nearby is not None:
+            return None
+        now, connected = time.monotonic(), self._connected
+        if self._one_is_alone or coalescer.has_a_line:
+            self._company_at = now
+        alone = now - self._company_at > _ALONE_AFTER and coalescer.idle and not must_block()
+        return connected.store if alone and connected is not None and connected.forks == BRIDGE.forks else None
+
+    async def _enqueue_alone(self, store: Store, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        """Whoever comes meanwhile stands in line behind it."""
+        self._one_is_alone = True
+        try:
+            return await store.enqueue(tasks)
+        except StoreClosed:  # by another thread, at this moment; the way through the line opens it again
+            return await self._coalescer().begin(tasks).answers()
+        finally:
+            self._one_is_alone = False
 
     def _coalescer(self) -> Coalescer:
         """From any thread, without waiting: a call that has begun stands in line before anything else happens."""

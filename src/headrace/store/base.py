@@ -9,12 +9,14 @@ Rules that hold for every verb:
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from headrace.core.errors import StoreError
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState
 from headrace.core.task import (
@@ -369,6 +371,39 @@ class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class StoreClosed(StoreError):
+    """The store is not open, or not any more; nothing was written."""
+
+
+class Offer(Protocol):
+    """A claim that waits to go with a transaction of this process that brings work."""
+
+    @property
+    def answer(self) -> Future[list[ClaimedTask]]: ...
+
+    @property
+    def taken_at(self) -> float | None:
+        """The monotonic instant at which it went along; None until then."""
+        ...
+
+    def withdraw(self) -> bool:
+        """False when it is taken: its answer comes."""
+        ...
+
+    def forget(self) -> None:
+        """Nobody waits for its answer any more: what it still brings goes back."""
+        ...
+
+
+@runtime_checkable
+class Offering(Protocol):
+    """A store whose transactions can take a claim along, and with it save a commit."""
+
+    def offer(self, worker: str, wants: Sequence[Want]) -> Offer:
+        """As `claim`, at the moment at which something becomes ready."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

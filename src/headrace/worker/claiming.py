@@ -5,11 +5,12 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.task import ClaimedTask, Pool, Want
 from headrace.runtime.faults import reached
-from headrace.store.base import Store
+from headrace.store.base import Offer, Offering, Store
 from headrace.worker.buffer import Buffer
 
 # Seconds of work that the buffer holds beyond the free slots: enough to go on while the next claim is on its way, and
@@ -75,6 +76,10 @@ class Claimer:
         self._queues: list[str] = []
         self._wake = asyncio.Event()
         self._under_way = False
+        self._offering = store if isinstance(store, Offering) else None
+        self._offer: tuple[Offer, list[Want]] | None = None
+        self._runs = False
+        self._quiet = False  # nothing is known to wait in the store
         self._pause = 0.0
         self._next = 0.0
         self._trip = 0.0  # how long claims take of late
@@ -95,16 +100,19 @@ class Claimer:
     def close(self) -> None:
         """Claim no more; what is under way still arrives."""
         self._open = False
+        self._withdrawn()
         self._wake.set()
 
     def suspend(self, suspended: bool) -> None:
         """While outcomes cannot be written nothing new is taken."""
         self._suspended = suspended
+        if suspended:
+            self._withdrawn()
         self._wake.set()
 
     @property
     def under_way(self) -> bool:
-        return self._under_way
+        return self._under_way or (self._offer is not None and self._offer[0].taken_at is not None)
 
     def poke(self, queue: str | None = None) -> None:
         """There may be work: ask now."""
@@ -113,7 +121,7 @@ class Claimer:
                 self._buffer.queue(pool, queue).hinted = True
         self._pause = 0.0
         self._next = 0.0
-        self.found_nothing = False
+        self.found_nothing = self._quiet = False
         self._wake.set()
 
     def ask_everywhere(self) -> None:
@@ -136,7 +144,7 @@ class Claimer:
 
     def pause_for_check(self) -> bool:
         """Keep claims from starting while someone compares notes with the ledger; False while one is under way."""
-        if self._under_way:
+        if self._under_way or not self._withdrawn():
             return False
         self._under_way = True
         return True
@@ -152,13 +160,15 @@ class Claimer:
         """
         if self._under_way or not self._open or self._suspended or time.monotonic() < self._next:
             return []
+        if not self._withdrawn():
+            return []  # it is on its way with somebody's transaction
         wants = self._wants(riding=riding)
         self._under_way = bool(wants)
         return wants
 
     def end(self, wants: Sequence[Want], claims: Sequence[ClaimedTask] | None, *, asked_at: float) -> None:
         """Take in the answer; None when the claim failed."""
-        self._under_way = False
+        self._under_way = self._quiet = False
         if claims is None:
             self.uncertain = True
             self._slow_down()
@@ -171,11 +181,25 @@ class Claimer:
             self._wake.set()  # it asked one lane only, in its turn, or work was announced meanwhile
         else:
             self.found_nothing = self._asked_all
+            self._quiet = True
             self._slow_down()
+            self._make_offer()
         self._received(claims, asked_at)  # nothing, too: what had to wait for another lane need not any more
 
     async def run(self) -> None:
         """Ask whenever there is room, alone: a busy finisher carries the claim instead."""
+        self._runs = True
+        try:
+            await self._ask_on()
+            if self._offer is not None:  # taken before it could be withdrawn: a claim under way like any other
+                await asyncio.gather(asyncio.wrap_future(self._offer[0].answer), return_exceptions=True)
+        finally:
+            self._runs = False  # and nobody would withdraw what were offered from here on
+            if self._offer is not None:
+                offer, self._offer = self._offer, None
+                offer[0].forget()
+
+    async def _ask_on(self) -> None:
         while self._open:
             await self._rest()
             self._wake.clear()
@@ -198,9 +222,45 @@ class Claimer:
                 self._wake.set()
 
     async def _rest(self) -> None:
+        if self._quiet:
+            self._make_offer()
         pause = max(0.0, self._next - time.monotonic()) or self._poll
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), pause)
+
+    def _make_offer(self) -> None:
+        """Let a claim go with whatever transaction of this process brings something, instead of after it."""
+        may = self._runs and self._open and not self._suspended and not self._under_way and self._offer is None
+        if self._offering is not None and may and (wants := self._wants(riding=False)):
+            offer = self._offering.offer(self._worker(), wants)
+            self._offer = offer, wants
+            loop = asyncio.get_running_loop()
+
+            def answered(answer: Future[list[ClaimedTask]]) -> None:
+                if not answer.cancelled():
+                    with contextlib.suppress(RuntimeError):  # the loop is closed, and the offer forgotten
+                        loop.call_soon_threadsafe(self._came_along, offer, wants)
+
+            offer.answer.add_done_callback(answered)
+
+    def _withdrawn(self) -> bool:
+        """Nothing is offered any more; False when that is too late."""
+        if self._offer is not None and not self._offer[0].withdraw():
+            return False
+        self._offer = None
+        return True
+
+    def _came_along(self, offer: Offer, wants: Sequence[Want]) -> None:
+        if self._offer is None or self._offer[0] is not offer or offer.taken_at is None:
+            return
+        self._offer = None
+        claims = None if offer.answer.exception() is not None else offer.answer.result()
+        self.end(wants, claims, asked_at=offer.taken_at)
+        if claims and not self._may_have_more():
+            self._quiet = True
+            self._make_offer()
+        else:
+            self._wake.set()
 
     def _slow_down(self) -> None:
         self._pause = min(self._poll, max(_FIRST_PAUSE, self._pause * 2))

@@ -8,6 +8,7 @@ import orjson
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.riding import Offer, stand
 
 _PROMOTED_AT_ONCE = 500
 _LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
@@ -25,12 +26,8 @@ def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
-    promote(transaction)
-    paused = {name for (name,) in transaction.rows("paused_queues")}
     claims: list[ClaimedTask] = []
-    for want in wants:
-        if want.n <= 0 or want.queue in paused:
-            continue
+    for want in _promising(transaction, [want for want in wants if want.n > 0]):
         parameters = {
             "now": transaction.now,
             "queue": want.queue,
@@ -48,6 +45,15 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
     if jobs := {task.job for task in claims if task.job is not None}:
         transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
     return claims
+
+
+def _promising(transaction: Transaction, wants: Sequence[Want]) -> list[Want]:
+    """Those that will find something, once what is due is ready."""
+    parameters = (orjson.dumps([(want.queue, want.pool, int(want.lane)) for want in wants]).decode(),)
+    [(due, places)] = transaction.rows("outlook", parameters)
+    if due is not None and due <= transaction.now and promote(transaction):
+        [(_, places)] = transaction.rows("outlook", parameters)
+    return [wants[place] for place in orjson.loads(places)]
 
 
 def _whole(transaction: Transaction, row: list[Any]) -> ClaimedTask:
@@ -92,6 +98,14 @@ class Claiming(Part):
             lambda transaction: claim(transaction, worker, wants),
             verb="claim",
             unheard=lambda claims: lambda transaction: give_back(transaction, worker, claims),
+        )
+
+    def offer(self, worker: str, wants: Sequence[Want]) -> Offer:
+        return stand(
+            self.database,
+            wants,
+            lambda transaction: claim(transaction, worker, wants),
+            lambda claims: lambda transaction: give_back(transaction, worker, claims),
         )
 
     async def start(self, worker: str, refs: Sequence[Ref], *, executor: str | None = None) -> dict[Ref, Started]:

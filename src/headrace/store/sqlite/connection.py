@@ -8,14 +8,14 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import StoreError, StoreUnavailable
-from headrace.store.base import JobEndListener, StoreOptions
+from headrace.store.base import JobEndListener, StoreClosed, StoreOptions
 from headrace.store.instants import to_micros
 from headrace.store.queries import load_queries
 from headrace.store.sqlite.line import Job
@@ -49,6 +49,8 @@ class Database:
         self.is_made: Callable[[], bool] = lambda: False
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
+        # Before the commit: another job that wants to go with those that are done.
+        self.rider: Callable[[Sequence[Job]], Job | None] = lambda _: None
         self.job_ended: JobEndListener | None = None
         # Looks at the file from the reading thread; seconds until it wants to look again, None: after the next read.
         self.watch: Callable[[Transaction], float | None] = lambda _: None
@@ -99,8 +101,6 @@ class Database:
             raise
 
     def _running(self) -> tuple[Thread, Thread]:
-        if not self._open:
-            raise StoreError(f"the store of {self.path} is not open: await store.open() first")
         if self._pid != os.getpid():
             # Threads do not survive a fork, and neither may what they held. The lock is new for the same reason.
             self._lock = threading.Lock()
@@ -109,6 +109,8 @@ class Database:
             self._threads = None
             self._pid = os.getpid()
         with self._lock:
+            if not self._open:
+                raise StoreClosed(f"the store of {self.path} is not open: await store.open() first")
             if self._threads is None:
                 writer = Thread(self, writes=True)
                 self._threads = (writer, writer if self.in_memory else Thread(self, writes=False))
@@ -122,25 +124,35 @@ class Database:
         `verb` names the fault points around the commit. `unheard` makes of an answer the work that follows where the
         caller was cancelled while the transaction ran, and so never learns of it.
         """
-        thread = self._running()[0]
-        job = thread.submit(work, urgent=urgent, verb=verb)
+        thread, job = self._running()[0], Job(work, verb)
         try:
-            return await self._answer(job, self._locked_seconds)
+            return await self._answer(thread, job, self._locked_seconds, urgent=urgent)
         except asyncio.CancelledError:
             if unheard is not None:
                 # At once where it has an answer already, else on the thread that gives it.
                 job.future.add_done_callback(lambda answered: _follow(thread, answered, unheard))
             raise
 
+    def follow[T](self, answer: Future[T], unheard: Callable[[T], Work[Any]]) -> None:
+        """Do what undoes an answer that nobody hears, once it is there."""
+        with suppress(StoreError):  # it is closed
+            thread = self._running()[0]
+            answer.add_done_callback(lambda answered: _follow(thread, answered, unheard))
+
     async def alone[T](self, work: Work[T]) -> T:
         """Run `work` on the writing connection outside a transaction: it makes its own."""
         patience = max(self._locked_seconds, _MIGRATION_SECONDS)
-        return await self._answer(self._running()[0].submit(work, alone=True), patience)
+        return await self._answer(self._running()[0], Job(work, ""), patience, alone=True)
 
-    async def _answer(self, job: Job, patience: float) -> Any:
+    async def _answer(
+        self, thread: Thread, job: Job, patience: float, *, urgent: bool = False, alone: bool = False
+    ) -> Any:
+        answer = asyncio.wrap_future(job.future)
         giving_up = asyncio.get_running_loop().call_later(patience, job.expire)
         try:
-            return await asyncio.wrap_future(job.future)
+            # Last: the other thread gets the interpreter when this one has nothing more to do.
+            thread.submit(job, urgent=urgent, alone=alone)
+            return await answer
         except asyncio.CancelledError:
             if job.expired:
                 raise StoreUnavailable(
@@ -153,10 +165,14 @@ class Database:
 
     async def read[T](self, work: Work[T]) -> T:
         """Run `work` on a snapshot."""
-        return await asyncio.wrap_future(self._running()[1].submit(work).future)
+        thread, job = self._running()[1], Job(work, "")
+        thread.submit(job)
+        return await asyncio.wrap_future(job.future)
 
     async def close(self) -> None:
-        threads, self._threads, self._open = self._threads, None, False
+        # Another thread may be about to write; of a parent's threads none is here, and the lock may be held for ever.
+        with self._lock if self._pid == os.getpid() else nullcontext():
+            threads, self._threads, self._open = self._threads, None, False
         if threads is not None and self._pid == os.getpid():
             for thread in dict.fromkeys(threads):
                 await asyncio.to_thread(thread.close)
@@ -166,7 +182,7 @@ def _follow[T](thread: Thread, answered: Future[T], unheard: Callable[[T], Work[
     if not answered.cancelled() and answered.exception() is None:
         # A store that is closed meanwhile has told others by then what its worker held.
         with suppress(StoreError):
-            thread.submit(unheard(answered.result()))
+            thread.submit(Job(unheard(answered.result()), ""))
 
 
 class Part:

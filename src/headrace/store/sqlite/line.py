@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -10,11 +11,12 @@ from headrace.store.sqlite.transaction import Transaction, Work
 
 
 class Job:
-    __slots__ = ("expired", "future", "submitted_at", "transaction", "value", "verb", "work")
+    __slots__ = ("expired", "future", "rides", "submitted_at", "transaction", "value", "verb", "work")
 
-    def __init__(self, work: Work[Any], verb: str) -> None:
+    def __init__(self, work: Work[Any], verb: str, *, rides: bool = False) -> None:
         self.work = work
         self.verb = verb
+        self.rides = rides  # it stood in no line: a transaction of others takes it along
         self.submitted_at = time.monotonic()
         self.future: Future[Any] = Future()
         self.expired = False
@@ -40,15 +42,15 @@ class Line:
     def urgent(self) -> bool:
         return bool(self._urgent)
 
-    def join(self, work: Work[Any], verb: str, *, urgent: bool, alone: bool) -> Job | None:
-        """None when the line is closed."""
+    def join(self, job: Job, *, urgent: bool, alone: bool) -> bool:
+        """False when the line is closed."""
         with self._ready:
             if self._closing:
-                return None
-            job = Job(work, verb)
+                return False
+            job.submitted_at = time.monotonic()
             (self._alone if alone else self._urgent if urgent else self._jobs).append(job)
             self._ready.notify()
-        return job
+        return True
 
     def close(self) -> None:
         """Nobody joins any more; who is there is still served."""
@@ -91,3 +93,16 @@ class Line:
         for job in failed:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(error)
+
+
+def left_over(done: Sequence[Job]) -> list[Job]:
+    """Those of whose tasks something is still to be had. What came along may have taken all of an enqueue's."""
+    taken: set[int] = {claim.id for job in done if job.rides for claim in job.value}
+    if not taken:
+        return list(done)
+
+    def is_taken(job: Job) -> bool:
+        answers: Any = job.value
+        return job.verb == "enqueue" and all(answer.id in taken for answer in answers)
+
+    return [job for job in done if not is_taken(job)]

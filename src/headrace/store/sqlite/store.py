@@ -17,6 +17,7 @@ from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.retrying import Retrying
+from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -45,6 +46,7 @@ class SQLiteStore(
         self.url = f"sqlite:///{self.database.path}"
         self.database.is_made = lambda: is_made(self.database.path, options.name)
         self.database.prepare = self._prepare
+        self.database.rider = rider(self.database)
         self.prepare_wakeups()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:

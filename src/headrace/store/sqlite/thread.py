@@ -4,18 +4,17 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Protocol
+from typing import Protocol
 
-from headrace.core.errors import StoreError
 from headrace.runtime.faults import reached
-from headrace.store.base import JobEndListener
+from headrace.store.base import JobEndListener, StoreClosed
 from headrace.store.sqlite.failures import translated
 from headrace.store.sqlite.forks import forks_wait_for
-from headrace.store.sqlite.line import Job, Line
+from headrace.store.sqlite.line import Job, Line, left_over
 from headrace.store.sqlite.locking import Turns
-from headrace.store.sqlite.transaction import Transaction, Work
+from headrace.store.sqlite.transaction import Transaction
 
 _logger = logging.getLogger("headrace.store")
 
@@ -38,6 +37,7 @@ class Owner(Protocol):
     committed: Callable[[set[str]], None]
     job_ended: JobEndListener | None
     watch: Callable[[Transaction], float | None]
+    rider: Callable[[Sequence[Job]], Job | None]
 
     def transaction(self, connection: sqlite3.Connection) -> Transaction: ...
 
@@ -60,12 +60,10 @@ class Thread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Work[Any], *, urgent: bool = False, alone: bool = False, verb: str = "") -> Job:
+    def submit(self, job: Job, *, urgent: bool = False, alone: bool = False) -> None:
         """`alone`: under the lock between processes, but with a transaction of its own making."""
-        job = self._line.join(work, verb, urgent=urgent, alone=alone)
-        if job is None:
-            raise StoreError(f"the store of {self._database.path} is closed")
-        return job
+        if not self._line.join(job, urgent=urgent, alone=alone):
+            raise StoreClosed(f"the store of {self._database.path} is closed")
 
     def close(self) -> None:
         """Finish what was submitted, then close the connection."""
@@ -126,9 +124,10 @@ class Thread:
             return
         transactions = [job.transaction for job in done if job.transaction is not None]
         self._tell_of_ends(transactions)
-        for job in done:
+        # Before the answers: those wake threads of this process, which would keep the interpreter while workers wait.
+        self._wake(done)
+        for job in sorted(done, key=lambda job: not job.rides):
             job.future.set_result(job.value)
-        self._wake(transactions)
 
     def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
         """Before the answers: when a verb returns, whoever watches knows what it ended."""
@@ -140,12 +139,13 @@ class Thread:
                     except Exception:  # it is committed: a listener that fails must not look like a failed write
                         _logger.exception("job %s ended, and who counts could not be told", end.job)
 
-    def _wake(self, transactions: Iterable[Transaction]) -> None:
+    def _wake(self, done: Sequence[Job]) -> None:
         wakes: set[str] = set()
-        for transaction in transactions:
-            wakes |= transaction.wakes
-            if transaction.cancels:
-                wakes.add("cancel")
+        for job in left_over(done):
+            if job.transaction is not None:
+                wakes |= job.transaction.wakes
+                if job.transaction.cancels:
+                    wakes.add("cancel")
         if wakes:
             self._database.committed(wakes)
 
@@ -171,11 +171,11 @@ class Thread:
         connection.execute("BEGIN IMMEDIATE")
         try:
             until = time.monotonic() + _SHARED_SECONDS
-            while time.monotonic() < until and (job := self._line.next(only_urgent=only_urgent)) is not None:
-                if self._write_one(connection, job):
+            while (job := self._next(done, until, only_urgent=only_urgent)) is not None:
+                if self._write_one(connection, job, first=not done):
                     done.append(job)
                 elif not connection.in_transaction:
-                    # SQLite undid everything by itself (a full disk): the others did not happen either.
+                    # The first failed; or SQLite undid everything by itself (a full disk), the others' work as well.
                     exception = job.future.exception()
                     return done, exception if isinstance(exception, Exception) else None
             for job in done:
@@ -187,6 +187,11 @@ class Thread:
             self._undo(connection)
             return done, error
         return done, None
+
+    def _next(self, done: Sequence[Job], until: float, *, only_urgent: bool) -> Job | None:
+        """Who stands in line, while there is time; then who wants to go with them."""
+        job = self._line.next(only_urgent=only_urgent) if time.monotonic() < until else None
+        return job or self._database.rider(done)
 
     def _undo(self, connection: sqlite3.Connection) -> None:
         """Leave no transaction open: it would lock everybody out. Raises nothing, since callers must hear of the first
@@ -201,19 +206,24 @@ class Thread:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _write_one(self, connection: sqlite3.Connection, job: Job) -> bool:
+    def _write_one(self, connection: sqlite3.Connection, job: Job, *, first: bool) -> bool:
+        """The first needs no savepoint, and mostly it is the only one: with it goes nobody else's work."""
         try:
-            connection.execute("SAVEPOINT job")
+            if not first:
+                connection.execute("SAVEPOINT job")
             job.transaction = self._database.transaction(connection)
             job.value = job.work(job.transaction)
-            connection.execute("RELEASE job")
+            if not first:
+                connection.execute("RELEASE job")
         except BaseException as error:
-            try:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK TO job")
-                    connection.execute("RELEASE job")
-            finally:  # also when that fails: whoever waits for it must not wait for ever
-                job.future.set_exception(translated(error, self._database.path))
+            # First of all, whatever follows: whoever waits for it must not wait for ever.
+            job.future.set_exception(translated(error, self._database.path))
+            if connection.in_transaction:
+                try:
+                    for statement in ("ROLLBACK",) if first else ("ROLLBACK TO job", "RELEASE job"):
+                        connection.execute(statement)
+                except sqlite3.Error:
+                    raise error from None  # all the others fall with it, and should hear what it was
             return False
         return True
 

@@ -13,9 +13,22 @@ RETURNING queue
 -- When the next waiting task becomes due.
 SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL
 
--- name: paused_queues
--- Few rows: only queues that somebody paused or configured.
-SELECT name FROM headrace_queues WHERE paused
+-- name: outlook
+-- When the next waiting task becomes due, and which of the wanted queues, pools and lanes have something ready; those of
+-- paused queues have not. One statement, because most wants find nothing, and each would cost as much as this. The
+-- parameter is a JSON array of [queue, pool, lane]; the index is named, because after ANALYZE SQLite would scan.
+SELECT
+    (SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL),
+    (
+        SELECT json_group_array(want.key) FROM json_each(?) AS want
+        WHERE EXISTS (
+            SELECT 1 FROM headrace_tasks AS t INDEXED BY headrace_tasks_ready
+            WHERE t.state = 'pending' AND t.ready_at IS NOT NULL AND t.queue = json_extract(want.value, '$[0]')
+                AND t.pool = json_extract(want.value, '$[1]') AND t.lane = json_extract(want.value, '$[2]')
+        ) AND NOT EXISTS (
+            SELECT 1 FROM headrace_queues AS q WHERE q.name = json_extract(want.value, '$[0]') AND q.paused
+        )
+    )
 
 -- name: claim
 -- Reads the ready index in order and stops at the limit. The write lock makes this the only claimer: nothing is skipped,

@@ -235,7 +235,7 @@ async def test_concurrent_callers_on_a_real_store(app: App):
     keyed = [welcome.using(unique=f"k{number}").aenqueue(number) for number in range(10)]
     handles = await asyncio.gather(*(welcome.aenqueue(number) for number in range(300)), *keyed)
     assert len({handle.id for handle in handles}) == 310
-    assert sum(commits) in (299, 300)  # on SQLite the first finds nobody to share with, and goes alone
+    assert 290 <= sum(commits) <= 300  # on SQLite one that finds nobody to share with goes alone
     assert len(commits) < 150
     records = {record.id: record.arguments for record in await app.tasks.alist(limit=1000)}
     assert all(records[handle.id] == f'{{"user_id":{number}}}' for number, handle in enumerate(handles[:300]))

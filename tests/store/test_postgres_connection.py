@@ -59,6 +59,22 @@ async def test_idle_connections_that_were_cut_are_replaced(postgres_server: Post
         assert (await store.get([answer.id]))[answer.id].state is TaskState.PENDING
 
 
+async def test_verbs_that_are_never_repeated_survive_a_cut_before_them(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """The connection that is kept for the next use was cut meanwhile: nothing has been sent, and nobody is troubled."""
+    async with opened(postgres_url) as store:
+        for _ in range(3):
+            [answer] = await store.enqueue([NewTask(name="t")])
+            await cut(postgres_server, postgres_url)
+            await asyncio.sleep(0.05)  # the driver hears of it
+            [claim] = await store.claim("w", WANTS)
+            await cut(postgres_server, postgres_url)
+            await asyncio.sleep(0.05)
+            assert (await store.cancel([answer.id]))[answer.id] is CancelAnswer.CANCELLING
+            await store.finish("w", [done(claim)])
+
+
 async def test_a_finish_whose_commit_was_heard_by_nobody_is_repeated(
     postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

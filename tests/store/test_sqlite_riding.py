@@ -19,6 +19,12 @@ from headrace.testing.store_conformance.ledger import Ledger
 CEILING = 20
 
 
+@pytest.fixture(autouse=True)
+def _no_offer_grows_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody renews them here, and the machine may be slow."""
+    monkeypatch.setattr(riding, "STALE_AFTER", 60.0)
+
+
 def wants(queue: str = "default", n: int = 10) -> list[Want]:
     return [Want(queue=queue, pool="coroutine", lane=Lane.PRIMARY, n=n)]
 
@@ -150,3 +156,18 @@ async def test_a_forked_child_has_none_of_its_parents_offers(tmp_path: Path) -> 
         await theirs.enqueue([NewTask(name="t")])
         assert len(offer.answer.result(CEILING)) == 1
         assert not riding.is_any_offered()
+
+
+async def test_an_offer_that_nobody_renews_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker's loop is blocked: the tasks would wait behind that, while another worker is woken for them."""
+    async with two_stores(tmp_path) as (ours, theirs):
+        offer = ours.offer("w", wants())
+        monkeypatch.setattr(riding, "STALE_AFTER", 0.0)
+        [first] = await theirs.enqueue([NewTask(name="t")])
+        assert offer.taken_at is None
+        assert (await ours.get([first.id]))[first.id].state == "pending"
+        monkeypatch.setattr(riding, "STALE_AFTER", 60.0)
+        offer.renew()
+        [second] = await theirs.enqueue([NewTask(name="t")])
+        claims = await asyncio.wait_for(asyncio.wrap_future(offer.answer), CEILING)
+        assert [claim.id for claim in claims] == [first.id, second.id]

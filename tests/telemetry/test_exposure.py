@@ -7,7 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -132,7 +132,8 @@ def exposed(folder: Path, url: str, *words: str, command: str = "worker", **vari
         if process.poll() is None:
             everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
             for one in everyone:
-                one.kill()
+                with suppress(psutil.NoSuchProcess):  # it ends with the one before it
+                    one.kill()
         process.wait(10)
         print(log.read_text()[-4000:])
 

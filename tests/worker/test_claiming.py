@@ -11,8 +11,9 @@ import pytest
 
 from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Want
-from headrace.store.sqlite import SQLiteStore
+from headrace.store.sqlite import SQLiteStore, riding
 from headrace.store.sqlite.connection import Transaction
+from headrace.worker import claiming
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from tests.worker.bench import Bench, opened
@@ -65,7 +66,7 @@ async def idle(bench: Bench, answers: list[Sequence[ClaimedTask]]) -> AsyncGener
     running = asyncio.create_task(claimer.run())
     try:
         claimer.ask_everywhere()
-        await until(lambda: claimer.found_nothing)
+        await until(lambda: claimer.found_nothing and not claimer.under_way)
         answers.clear()
         yield claimer
     finally:
@@ -99,23 +100,38 @@ async def held_at_the_commit(store: SQLiteStore) -> AsyncGenerator[threading.Eve
         goes_on.set()
 
 
+# Only a transaction of this process can take a claim along.
+on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is: a claimer that found nothing does not ask again by itself, and nobody has to renew
+    its offers.
+    """
+    monkeypatch.setattr(claiming, "_FIRST_PAUSE", 30.0)
+    monkeypatch.setattr(riding, "STALE_AFTER", 60.0)
+
+
 def sqlite_only(bench: Bench) -> SQLiteStore:
-    if not isinstance(bench.store, SQLiteStore):
-        pytest.skip("only a transaction of this process can take a claim along")
+    assert isinstance(bench.store, SQLiteStore)
     return bench.store
 
 
+@on_sqlite
 async def test_an_idle_claimer_claims_with_the_transaction_that_brings_work(bench: Bench) -> None:
     """By poll it would ask in half a minute, and nobody listens to wake-ups here."""
     sqlite_only(bench)
     answers: list[Sequence[ClaimedTask]] = []
-    async with opened(bench), idle(bench, answers):
+    async with opened(bench), idle(bench, answers) as claimer:
         tasks: list[int] = []
         for _ in range(3):
+            await until(lambda: claimer.found_nothing and claimer._offer is not None)
             tasks.append(await bench.enqueue("add", {"a": 1, "b": 2}))
             await until(lambda: [claim.id for claims in answers for claim in claims] == tasks)
 
 
+@on_sqlite
 async def test_a_claim_that_goes_along_is_the_only_one_under_way(bench: Bench) -> None:
     store = sqlite_only(bench)
     answers: list[Sequence[ClaimedTask]] = []
@@ -132,6 +148,7 @@ async def test_a_claim_that_goes_along_is_the_only_one_under_way(bench: Bench) -
         assert not claimer.under_way or claimer.begin() == []
 
 
+@on_sqlite
 async def test_a_claimer_that_closes_waits_for_what_goes_along(bench: Bench) -> None:
     """Else it would be committed for a worker that is gone."""
     store = sqlite_only(bench)
@@ -145,6 +162,7 @@ async def test_a_claimer_that_closes_waits_for_what_goes_along(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("ends", ["closed", "suspended", "cancelled"])
+@on_sqlite
 async def test_nothing_goes_along_for_a_claimer_that_may_not_claim(bench: Bench, ends: str) -> None:
     sqlite_only(bench)
     claimer = claimer_of(bench, Buffer(retry_ratio=0.3))
@@ -165,6 +183,7 @@ async def test_nothing_goes_along_for_a_claimer_that_may_not_claim(bench: Bench,
         await asyncio.gather(running, return_exceptions=True)
 
 
+@on_sqlite
 async def test_what_went_along_for_a_claimer_that_was_cancelled_goes_back(bench: Bench) -> None:
     store = sqlite_only(bench)
     claimer = claimer_of(bench, Buffer(retry_ratio=0.3))

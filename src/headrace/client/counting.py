@@ -28,6 +28,11 @@ class Counting:
         self._tally: Tally | None = None
         self._pid = os.getpid()
 
+    @property
+    def wanted(self) -> bool:
+        """Somebody wants to know, or will once a store is open."""
+        return bool(self.bus) or relay_address() is not None
+
     def tally(self) -> Tally:
         """Count in this process from now on; the same tally whoever asks."""
         with self._lock:

@@ -145,10 +145,12 @@ class Engine:
     async def aclose(self) -> None:
         """Close the store, once what was begun before is written. The next use opens it again."""
         must_block()  # says no where it would stop a loop, before anything is closed
-        if self._nearby is not None:
-            await self._nearby.aclose()
-        if BRIDGE.running:  # else nobody in this process has begun anything there
-            await on_store(self._close)
+        try:
+            if self._nearby is not None:
+                await self._nearby.aclose()
+        finally:
+            if BRIDGE.running:  # else nobody in this process has begun anything there
+                await on_store(self._close)
 
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
         connection = transaction_of(self) if connection is None else connection
@@ -168,8 +170,11 @@ class Engine:
         return answers
 
     def _line(self) -> Coalescer:
-        """Where a call with a few tasks stands: on the caller's own loop where it can, else with the rest."""
-        return (self._nearby.coalescer() if self._nearby is not None else None) or self._coalescer()
+        """Where a call with a few tasks stands: on the caller's own loop where it can, else with the rest. What is
+        counted is sent from the background loop, which has to be there for it.
+        """
+        nearby = None if self._nearby is None or self.counting.wanted else self._nearby.coalescer()
+        return nearby or self._coalescer()
 
     def _store_for_one(self, coalescer: Coalescer) -> Store | None:
         """An SQLite store serves any thread and loop: a caller that is alone goes straight to its line, because by the

@@ -8,12 +8,16 @@ Bulk enqueues do not come here: they prepare one chunk while the last is written
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import wait as wait_for_futures
 
 from headrace.client.bridge import BRIDGE, must_block, running_loop
 from headrace.client.coalescing import Coalescer
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Store
+
+_LONGEST_CLOSE, _LOOK = 5.0, 0.1
 
 
 class _Line:
@@ -82,21 +86,32 @@ class Nearby:
 
     async def aclose(self) -> None:
         """Close those of this process; whoever enqueues afterwards opens one anew."""
-        here = running_loop()
         for key, line in list(self._lines.items()):
-            if key[0] != BRIDGE.forks or line.loop.is_closed():
-                continue
-            self._lines.pop(key, None)
-            if line.loop is here:
-                await line.close()
-            elif line.loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(line.close(), line.loop)
-                if here is None:
-                    closing.result()
-                else:
-                    await asyncio.wrap_future(closing)
+            if key[0] == BRIDGE.forks:
+                self._lines.pop(key, None)
+                if line.loop is running_loop():
+                    await line.close()
+                elif line.loop.is_running():
+                    await _closed_elsewhere(line)
+                # One that stands still cannot be asked. It closes what it has when it goes on or ends.
 
     def _forget_ended(self) -> None:
         for key, line in list(self._lines.items()):
             if key[0] == BRIDGE.forks and line.loop.is_closed():
                 self._lines.pop(key, None)
+
+
+async def _closed_elsewhere(line: _Line) -> None:
+    """Wait for another thread's loop, but not for ever: it may be blocked, or end at this moment."""
+    closing = line.close()
+    try:
+        closed = asyncio.run_coroutine_threadsafe(closing, line.loop)
+    except RuntimeError:  # it has ended
+        closing.close()
+        return
+    until = time.monotonic() + _LONGEST_CLOSE
+    while not closed.done() and line.loop.is_running() and time.monotonic() < until:
+        if running_loop() is None:
+            wait_for_futures({closed}, timeout=_LOOK)
+        else:
+            await asyncio.wait({asyncio.wrap_future(closed)}, timeout=_LOOK)

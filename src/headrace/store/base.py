@@ -388,6 +388,12 @@ class Offer(Protocol):
         """The monotonic instant at which it went along; None until then."""
         ...
 
+    def renew(self) -> None:
+        """Its worker's loop still turns. What is not renewed for a while is not taken: it would wait behind whatever
+        blocks the loop, while others are idle.
+        """
+        ...
+
     def withdraw(self) -> bool:
         """False when it is taken: its answer comes."""
         ...

@@ -177,7 +177,7 @@ class Claimer:
         self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
-        elif self._may_have_more():
+        elif self._may_have_more() or any(self._owed(pool) for pool in self._free):
             self._wake.set()  # it asked one lane only, in its turn, or work was announced meanwhile
         else:
             self.found_nothing = self._asked_all
@@ -242,6 +242,11 @@ class Claimer:
                         loop.call_soon_threadsafe(self._came_along, offer, wants)
 
             offer.answer.add_done_callback(answered)
+
+    def turned(self) -> None:
+        """The loop turns: what is taken along would be started soon."""
+        if self._offer is not None:
+            self._offer[0].renew()
 
     def _withdrawn(self) -> bool:
         """Nothing is offered any more; False when that is too late."""

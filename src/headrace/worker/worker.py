@@ -230,7 +230,7 @@ class Worker:
         services: list[Service] = [
             words,
             dispatcher.starter,
-            Pulse(slots=self.slots),
+            Pulse(slots=self.slots, turned=claimer.turned),
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
             promoter,
             RetryDepth(store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, options=options),

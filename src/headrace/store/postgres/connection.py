@@ -120,12 +120,15 @@ class Database:
         if pool is None:
             return
         aside, self._aside = self._aside, None
-        if aside is not None:
-            await pool.release(aside[0])
         try:
+            if aside is not None and _is_sound(aside[0]):
+                await pool.release(aside[0])
             await asyncio.wait_for(pool.close(), timeout=5)
         except (TimeoutError, *_OUTAGE):
             pool.terminate()
+        except asyncio.CancelledError:
+            pool.terminate()
+            raise
 
     def connect_arguments(self) -> dict[str, Any]:
         """How this store connects, beside the DSN. A pooler in transaction mode wants statement_cache_size=0."""
@@ -215,9 +218,9 @@ class Database:
 
     async def _take(self, pool: Any) -> Any:
         aside, self._aside = self._aside, None
-        if aside is not None:
+        if aside is not None and _is_sound(aside[0]):
             connection, since = aside
-            if time.monotonic() - since < _LONGEST_IDLE and not connection.is_closed():
+            if time.monotonic() - since < _LONGEST_IDLE:
                 return connection
             connection.terminate()
             await pool.release(connection)
@@ -229,7 +232,7 @@ class Database:
 
     def _keep(self, pool: Any, connection: Any) -> bool:
         """Set aside what the pool need not have back: nobody waits for it, and it is sound."""
-        if self._aside is not None or self._waiting or self._pool is not pool or connection.is_closed():
+        if self._aside is not None or self._waiting or self._pool is not pool or not _is_sound(connection):
             return False
         self._aside = (connection, time.monotonic())
         return True
@@ -246,6 +249,14 @@ class Database:
 
     def unavailable(self, error: BaseException) -> StoreUnavailable:
         return _unavailable(error, self.masked)
+
+
+def _is_sound(connection: Any) -> bool:
+    """Whether it can be used. One that the server cut while it was aside is in the pool's hands already."""
+    try:
+        return not connection.is_closed()
+    except asyncpg.InterfaceError:
+        return False
 
 
 def not_connected(error: BaseException, dsn: str) -> StoreError:

@@ -22,6 +22,8 @@ type Claims = list[ClaimedTask]
 type GiveBack = Callable[[Claims], Work[Any]]
 type _File = tuple[object, ...]
 
+STALE_AFTER = 1.0  # seconds; an offer is renewed ten times a second
+
 
 class Offer:
     """A claim that waits to be taken along. Whoever cancels its future first, or runs it first, has it."""
@@ -30,12 +32,20 @@ class Offer:
         self.queues = frozenset(want.queue for want in wants)
         self.job = Job(work, "claim", rides=True)
         self.taken_at: float | None = None
+        self.renew()
         self._database = database
         self._give_back = give_back
 
     @property
     def answer(self) -> Future[Claims]:
         return self.job.future
+
+    def renew(self) -> None:
+        self._renewed_at = time.monotonic()
+
+    @property
+    def is_fresh(self) -> bool:
+        return time.monotonic() - self._renewed_at < STALE_AFTER
 
     def withdraw(self) -> bool:
         """False when it is taken: an answer comes."""
@@ -110,7 +120,7 @@ def rider(database: Database) -> Callable[[Sequence[Job]], Job | None]:
         with _OFFERS.lock:
             offers = _OFFERS.of_file.get(_file(database), [])
             for offer in tuple(offers):
-                if not queues.isdisjoint(offer.queues):
+                if offer.is_fresh and not queues.isdisjoint(offer.queues):
                     # Out of the offers at once: it goes with one transaction only.
                     offers.remove(offer)
                     if offer.take():

@@ -147,7 +147,10 @@ class Thread:
                 if job.transaction.cancels:
                     wakes.add("cancel")
         if wakes:
-            self._database.committed(wakes)
+            try:
+                self._database.committed(wakes)
+            except Exception:  # it is committed, and whoever waits for the answer must get it; a hint is only a hint
+                _logger.exception("those who wait for %s could not be woken", ", ".join(sorted(wakes)))
 
     def _connected(self) -> sqlite3.Connection:
         """With the turn only where the file needs a change: a transaction of a user's own holds up whoever has the
@@ -175,9 +178,10 @@ class Thread:
                 if self._write_one(connection, job, first=not done):
                     done.append(job)
                 elif not connection.in_transaction:
-                    # The first failed; or SQLite undid everything by itself (a full disk), the others' work as well.
-                    exception = job.future.exception()
-                    return done, exception if isinstance(exception, Exception) else None
+                    if done:  # SQLite undid everything by itself (a full disk), the others' work as well
+                        exception = job.future.exception()
+                        return done, exception if isinstance(exception, Exception) else None
+                    connection.execute("BEGIN IMMEDIATE")  # it fell alone; who comes next need not wait for a turn
             for job in done:
                 reached(f"store.{job.verb}.before_commit")
             connection.execute("COMMIT")

@@ -13,18 +13,20 @@ _MOST = 100_000
 
 
 class Pulse(Service):
-    """Says that the loop turns. It asks nobody anything: a store that is slow or away must not look like a blocked
-    loop, whose tasks the supervisor gives away.
+    """Says that the loop turns, to the supervisor and to whoever else wants to know. It asks nobody anything: a store
+    that is slow or away must not look like a blocked loop, whose tasks the supervisor gives away.
     """
 
     name = "pulse"
 
-    def __init__(self, *, slots: SlotRange, interval: float = 0.1) -> None:
+    def __init__(self, *, slots: SlotRange, turned: Callable[[], None], interval: float = 0.1) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._slots = slots
+        self._turned = turned
 
     async def run_once(self) -> None:
         self._slots.table.tick(self._slots.worker)
+        self._turned()
 
 
 class BufferKeeper(Service):

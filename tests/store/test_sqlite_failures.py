@@ -3,16 +3,17 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
-from headrace.core.task import NewTask
+from headrace.core.errors import DuplicateTask, SchemaError, StoreError, StoreUnavailable
+from headrace.core.task import Key, NewTask
 from headrace.store.base import StoreOptions
-from headrace.store.sqlite import SQLiteStore
+from headrace.store.sqlite import SQLiteStore, thread
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.mounts import NETWORK, file_system
 from tests.support.waiting import eventually
@@ -20,6 +21,16 @@ from tests.support.waiting import eventually
 
 def store_at(path: Path, **extra: object) -> SQLiteStore:
     return SQLiteStore(str(path), StoreOptions(extra=dict(extra)))
+
+
+@asynccontextmanager
+async def opened(tmp_path: Path) -> AsyncGenerator[SQLiteStore]:
+    store = store_at(tmp_path / "ledger.db")
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 async def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
@@ -297,3 +308,46 @@ def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         asyncio.run(store_at(tmp_path / "x.db").open())
     assert not (tmp_path / "x.db").exists()
     assert "ext4" not in NETWORK
+
+
+async def test_a_hint_that_fails_keeps_no_answer_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is committed is answered, whatever happens to those who should be woken."""
+    async with opened(tmp_path) as store:
+
+        def fail(_: set[str]) -> None:
+            raise OSError("no descriptor is left")
+
+        monkeypatch.setattr(store.database, "committed", fail)
+        [answer] = await asyncio.wait_for(store.enqueue([NewTask(name="t")]), 20)
+        assert (await store.get([answer.id]))[answer.id].state == "pending"
+
+
+async def test_a_refused_first_job_costs_the_others_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several that are refused and several that are not, all in line at once: one turn among the processes for all."""
+    monkeypatch.setattr(thread, "_SHARED_SECONDS", 20.0)  # however slow the machine is
+    key = (Key(scope="unique", key="k", on_conflict="reject"),)
+    async with opened(tmp_path) as store:
+        await store.enqueue([NewTask(name="t", keys=key)])
+        writer = store.database._running()[0]
+        turns: list[bool] = []
+        held, busy, goes_on = writer._held, threading.Event(), threading.Event()
+
+        def counted(*, urgent: bool) -> AbstractContextManager[None]:
+            turns.append(urgent)
+            return held(urgent=urgent)
+
+        def block(_: Transaction) -> None:
+            busy.set()
+            assert goes_on.wait(20)
+
+        blocking = asyncio.create_task(store.database.alone(block))
+        assert await asyncio.to_thread(busy.wait, 20)
+        monkeypatch.setattr(writer, "_held", counted)
+        calls = [store.enqueue([NewTask(name="t", keys=key if n < 5 else ())]) for n in range(10)]
+        together = asyncio.gather(*calls, return_exceptions=True)
+        await asyncio.sleep(0)
+        goes_on.set()
+        await blocking
+        answers = await asyncio.wait_for(together, 20)
+        assert [isinstance(answer, DuplicateTask) for answer in answers] == [True] * 5 + [False] * 5
+        assert len(turns) == 1

@@ -17,14 +17,17 @@ from headrace.worker import claiming
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from tests.worker.bench import Bench, opened
+from tests.worker.test_buffer import held
 
 
-def claimer_of(bench: Bench, buffer: Buffer, *, answers: list[Sequence[ClaimedTask]] | None = None) -> Claimer:
+def claimer_of(
+    bench: Bench, buffer: Buffer, *, answers: list[Sequence[ClaimedTask]] | None = None, free: int = 1
+) -> Claimer:
     claimer = Claimer(
         store=bench.store,
         worker=lambda: "w",
         buffer=buffer,
-        free={"coroutine": lambda: 1},
+        free={"coroutine": lambda: free},
         received=lambda claims, _: (answers if answers is not None else []).append(claims),
         poll=30.0,
         busy=lambda: False,
@@ -57,6 +60,18 @@ async def test_an_empty_answer_is_told_too(bench: Bench) -> None:
     claimer = claimer_of(bench, Buffer(retry_ratio=0.3), answers=answers)
     claimer.end(claimer.begin(), [], asked_at=time.monotonic())
     assert answers == [[]]
+
+
+async def test_a_lane_that_is_owed_is_asked_for_again_at_once(bench: Bench) -> None:
+    """The buffer is full enough, of one lane while it is the other's turn: nobody may wait for the next poll."""
+    buffer = Buffer(retry_ratio=0.3)
+    claimer = claimer_of(bench, buffer, free=0)
+    buffer.add(held(lane=Lane.RETRY))
+    assert buffer.queue("coroutine", "default").owes()
+    retry = [Want(queue="default", pool="coroutine", lane=Lane.RETRY, n=1)]
+    claimer.end(retry, [], asked_at=time.monotonic())
+    assert claimer.next_in == 0
+    assert Lane.PRIMARY in {want.lane for want in claimer.begin()}
 
 
 @asynccontextmanager

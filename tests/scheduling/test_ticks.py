@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.schedule import CatchUp, Overlap, Verdict, overlap
 from headrace.scheduling.cadence import Cadence, Cron, Every, Once
-from headrace.scheduling.policy import CatchUp, Overlap
-from headrace.scheduling.ticks import Due, Verdict, due, fire_key, jitter, overlap
+from headrace.scheduling.ticks import Due, due, fire_key, jitter
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -100,15 +100,15 @@ INSERT INTO headrace_schedule_runs (schedule, tick, manual, task, fired_at, open
 
 -- name: schedule_runs
 -- Newest first; the page first, then the tasks of its runs.
-SELECT r.tick, r.manual, r.task, r.fired_at, coalesce(t.state, h.state)
+SELECT page.tick, page.manual, page.task, page.fired_at, coalesce(t.state, h.state)
 FROM (
     SELECT tick, manual, task, fired_at FROM headrace_schedule_runs
     WHERE schedule = :schedule AND tick < :before
     ORDER BY tick DESC, manual DESC LIMIT :limit
-) AS r
-LEFT JOIN headrace_tasks AS t ON t.id = r.task
-LEFT JOIN headrace_history AS h ON h.id = r.task AND t.id IS NULL
-ORDER BY r.tick DESC, r.manual DESC
+) AS page
+LEFT JOIN headrace_tasks AS t ON t.id = page.task
+LEFT JOIN headrace_history AS h ON h.id = page.task AND t.id IS NULL
+ORDER BY page.tick DESC, page.manual DESC
 
 -- name: prune_schedule_runs
 -- Oldest first; those whose task is unfinished stay.

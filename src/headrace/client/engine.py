@@ -16,6 +16,7 @@ from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
 from headrace.core.batch import is_plain
+from headrace.core.clock import Clock
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
@@ -56,6 +57,7 @@ class Engine:
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.counting = Counting()
+        self.clock: Clock | None = None  # of a test, in place of the store's own
         # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
         # PostgreSQL would write the second on another connection, perhaps before the first.
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
@@ -79,7 +81,7 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo},
+            extra={"echo": settings.echo, "clock": self.clock},
         )
         return connect(self.url, options)
 

@@ -286,7 +286,12 @@ def _next(seen: "ScheduleView") -> tuple[str, str]:
     if seen.problem is not None or seen.paused:
         return _state(seen), ""
     fires = seen.upcoming_local(1)
-    return (f"{fires[0]:%Y-%m-%d %H:%M:%S %Z}", ago(fires[0])) if fires else ("over", "")
+    return (f"{fires[0]:%Y-%m-%d %H:%M:%S %Z}", _away(fires[0])) if fires else ("over", "")
+
+
+def _away(tick: datetime) -> str:
+    text = ago(tick)
+    return "now" if text.endswith("ago") else text
 
 
 def _print_fires(seen: "ScheduleView", n: int) -> None:
@@ -295,7 +300,7 @@ def _print_fires(seen: "ScheduleView", n: int) -> None:
         console.print(f"next      none: {_state(seen) if seen.paused or seen.problem else 'it is over'}", markup=False)
     for label, tick, here in zip(("next", *[""] * n), utc, local, strict=False):
         also = "" if here.utcoffset() == tick.utcoffset() else f" ({tick:%Y-%m-%d %H:%M:%S} UTC)"
-        console.print(f"{label:<9} {here:%a %Y-%m-%d %H:%M:%S %Z}{also}, {ago(tick)}", markup=False)
+        console.print(f"{label:<9} {here:%a %Y-%m-%d %H:%M:%S %Z}{also}, {_away(tick)}", markup=False)
 
 
 def _print_runs(found: list[ScheduleRun]) -> None:

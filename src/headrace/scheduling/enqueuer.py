@@ -46,6 +46,7 @@ class ScheduleEnqueuer(Service):
                 await self._set_aside(record, str(error) or repr(error))
         fired = await self._store.fire(firings) if firings else []
         self._tell(found.due, fired, found.now)
+        await self._tell_of_refused(found.due, firings, fired)
         pauses = [self.pace.interval, *self._waits(firings, fired, found.now)]
         if found.next_in is not None:
             pauses.append(found.next_in + _HAIR if found.next_in else 0.0)
@@ -68,6 +69,18 @@ class ScheduleEnqueuer(Service):
     async def _set_aside(self, record: ScheduleRecord, problem: str) -> None:
         if await self._store.set_schedule_aside(record.id, record.revision, problem):
             self._bus.emit(ScheduleSetAside(schedule=record.name, problem=problem))
+
+    async def _tell_of_refused(
+        self, looked_at: Sequence[ScheduleRecord], firings: Sequence[Firing], fired: Sequence[Fired]
+    ) -> None:
+        """What did not fire was another scheduler's, or the store refused its task and set it aside."""
+        moved = {each.schedule for each in fired}
+        silent = {firing.schedule for firing in firings if firing.fires} - moved
+        for record in looked_at if silent else ():
+            if record.id in silent:
+                now = await self._store.get_schedule(record.name)
+                if now is not None and now.problem is not None and now.revision == record.revision:
+                    self._bus.emit(ScheduleSetAside(schedule=record.name, problem=now.problem))
 
     def _tell(self, looked_at: Sequence[ScheduleRecord], fired: Sequence[Fired], now: datetime) -> None:
         if not fired or not self._bus.hears(ScheduleFired):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from headrace.core.errors import WrongState
+from headrace.core.errors import NotFound, PayloadError, WrongState
 from headrace.core.schedule import DueSchedules, Fire, NewSchedule, RunStatus, ScheduleRecord
 from headrace.core.states import HELD, TERMINAL, TaskState
 from headrace.core.task import Enqueued, NewTask
@@ -179,7 +179,35 @@ async def readable(found: DueSchedules, set_aside: Callable[[int, int, str], Awa
 def row(values: Stored) -> dict[str, Any]:
     """The columns of a row by name, its instants as datetimes."""
     parts = {name: getattr(values.record, name) for name in COLUMNS if name != "declaration"}
-    return {**parts, "task": new_task_to_json(values.record.task), "declaration": values.declaration}
+    try:
+        task = new_task_to_json(values.record.task)
+    except (TypeError, ValueError) as error:
+        raise PayloadError(f"schedule {values.record.name!r}: its task cannot be stored: {error}") from error
+    return {**parts, "task": task, "declaration": values.declaration}
+
+
+# What is said.
+
+
+def unknown(name: str) -> NotFound:
+    return NotFound(f"no schedule {name!r}; `headrace schedules list` shows those that there are")
+
+
+def refused(error: Exception) -> str:
+    return f"its task cannot be enqueued: {type(error).__name__}: {error}; write it anew"
+
+
+def not_run(record: ScheduleRecord) -> WrongState:
+    return WrongState(
+        f"schedule {record.name!r} was not run: the key of its task is held by an unfinished one; "
+        "wait for it or cancel it"
+    )
+
+
+def check_runnable(record: ScheduleRecord) -> None:
+    """What cannot fire because of its cadence can still be run by hand."""
+    if record.task.name == UNREADABLE:
+        raise WrongState(f"schedule {record.name!r} was not run: {record.problem}")
 
 
 # Fires.
@@ -187,8 +215,10 @@ def row(values: Stored) -> dict[str, Any]:
 
 def fired_task(template: NewTask, tick: datetime, now: datetime, delay: float = 0.0) -> NewTask:
     """The task of one fire: its delay counts from the tick, and has passed where the tick is noticed late."""
-    late = (now - tick) / timedelta(seconds=1)
-    return replace(template, delay=max(0.0, template.delay + delay - late), run_at=None, job=None)
+    run_at = tick + timedelta(seconds=template.delay + delay)
+    if run_at <= now:
+        return replace(template, delay=0.0, run_at=None, job=None)
+    return replace(template, delay=(run_at - now).total_seconds(), run_at=run_at, job=None)
 
 
 def fired_tasks(template: NewTask, fires: Sequence[Fire], now: datetime) -> Iterator[NewTask]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from headrace._version import __version__
-from headrace.cli import database, demo, enqueueing, queues, running, tasks
+from headrace.cli import database, demo, enqueueing, queues, running, scheduler, schedules, tasks
 
 application = typer.Typer(
     name="headrace",
@@ -35,11 +35,13 @@ application.command("up", epilog="Example: headrace up tasks:app")(running.up)
 application.command("worker", epilog="Example: headrace worker tasks:app --queues mail,default --children 2")(
     running.worker
 )
+application.command("scheduler", epilog="Example: headrace scheduler tasks:app")(scheduler.scheduler)
 application.command("enqueue", epilog="Example: headrace enqueue tasks:app tasks.welcome user_id=7 --wait")(
     enqueueing.enqueue
 )
 application.command("demo")(demo.demo)
 application.add_typer(tasks.commands, name="tasks")
 application.add_typer(queues.commands, name="queues")
+application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

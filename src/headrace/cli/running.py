@@ -62,6 +62,9 @@ MetricsPort = Annotated[
 MetricsHost = Annotated[
     str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
 ]
+NoScheduler = Annotated[
+    bool, typer.Option("--no-scheduler", help="Fire no schedules here: `headrace scheduler` or another worker does.")
+]
 
 _THREADS = 4  # where tasks ask for threads and nobody said how many
 
@@ -80,6 +83,7 @@ def worker(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
+    no_scheduler: NoScheduler = False,
 ) -> None:
     """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
 
@@ -98,6 +102,7 @@ def worker(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "scheduler": False if no_scheduler else None,
     }
     _supervise(target, given, burst=burst)
 
@@ -113,6 +118,7 @@ def up(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
+    no_scheduler: NoScheduler = False,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     app = load_app(target)
@@ -127,6 +133,7 @@ def up(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "scheduler": False if no_scheduler else None,
     }
     _supervise(target, given, upgrade=True)
 

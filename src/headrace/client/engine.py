@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
@@ -16,11 +16,15 @@ from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
 from headrace.core.batch import is_plain
+from headrace.core.clock import Clock
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
 from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.connect import connect
+
+if TYPE_CHECKING:
+    from headrace.client.declaring import Declaration
 
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
@@ -55,7 +59,9 @@ class Engine:
         self.codecs = codecs
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
+        self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
+        self.clock: Clock | None = None  # of a test, in place of the store's own
         # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
         # PostgreSQL would write the second on another connection, perhaps before the first.
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
@@ -79,7 +85,7 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo},
+            extra={"echo": settings.echo, "clock": self.clock},
         )
         return connect(self.url, options)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from headrace.core.settlement import Settlement
@@ -124,6 +125,25 @@ class JobEnded:
     took: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFired:
+    """A tick was decided: its task is enqueued, or it was left out because an earlier one is unfinished."""
+
+    schedule: str
+    tick: datetime
+    verdict: str  # enqueue, replace, skip
+    task: int | None
+    late: float  # seconds after the tick, by the store's clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSetAside:
+    """It cannot be read here, and does not fire until it is written anew."""
+
+    schedule: str
+    problem: str
+
+
 type Event = (
     TasksCreated
     | JobsCreated
@@ -140,6 +160,8 @@ type Event = (
     | LoopStalled
     | StoreLost
     | StoreBack
+    | ScheduleFired
+    | ScheduleSetAside
 )
 type Listener = Callable[[Event], None]
 

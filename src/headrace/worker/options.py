@@ -39,6 +39,7 @@ class WorkerOptions:
     gather: float = 0.002  # how long outcomes wait for company
     metrics_port: int | None = None  # the supervisor serves /metrics there; 0: a free one
     metrics_host: str = "127.0.0.1"
+    scheduler: bool = True  # the supervisor fires schedules
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "children", "threads", "commands"):

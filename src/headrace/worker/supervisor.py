@@ -36,6 +36,7 @@ from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import UNSTARTABLE, ProcessConfig
 from headrace.worker.reaching import reach
+from headrace.worker.scheduling import declare_schedules
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
@@ -114,6 +115,8 @@ class Supervisor:
             if store is None:
                 return 0
             stack.push_async_callback(store.close)
+            if not self.options.burst:
+                await declare_schedules(app, store, self.target, stopping=self._stopping)
             directory = stack.enter_context(private_directory())
             await self._expose(stack, store, directory)
             capacity = self.options.slots * self.options.processes
@@ -192,7 +195,7 @@ class Supervisor:
                 clock=SystemClock(),
                 rng=self._rng,
             ),
-            *upkeep_services(store, options),
+            *upkeep_services(store, options, self.bus),
             *([] if self._exposure is None else [self._exposure.keeper]),
         ]
 

@@ -39,6 +39,7 @@ from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
 from headrace.worker.reaching import reach
+from headrace.worker.scheduling import declare_schedules, scheduler_services
 from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
@@ -54,9 +55,10 @@ _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 logger = logging.getLogger("headrace.worker")
 
 
-def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
+def upkeep_services(store: Store, options: WorkerOptions, bus: Bus) -> list[Service]:
     """The chores that one process per host should do: the supervisor, or a worker that has none."""
     return [
+        *scheduler_services(store, options, bus),
         Expirer(store=store, interval=min(5.0, options.lease / 3)),
         Unparker(store=store, interval=min(1.0, options.lease / 3)),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
@@ -120,6 +122,8 @@ class Worker:
                 tell_of_job_ends(store, self.bus)
             if self.slots is None:
                 self.slots = stack.enter_context(_private_slots(self.options))
+            if not self.supervised and self.target is not None and not self.options.burst:
+                await declare_schedules(self.app, store, self.target, stopping=self._stop)
             resources = await stack.enter_async_context(self._lifespan())
             while True:
                 try:
@@ -263,7 +267,7 @@ class Worker:
                     clock=self._clock,
                     rng=self._rng,
                 ),
-                *upkeep_services(store, options),
+                *upkeep_services(store, options, self.bus),
             ]
         return services
 

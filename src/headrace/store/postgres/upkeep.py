@@ -94,6 +94,7 @@ class Upkeep:
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
+        await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
         await self._database.run(prune_gates, repeatable=True)
         return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
 

@@ -18,6 +18,7 @@ from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.retrying import Retrying
 from headrace.store.sqlite.riding import rider
+from headrace.store.sqlite.schedules import Scheduling
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -32,6 +33,7 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Scheduling,
     Inspecting,
     Checkpointing,
     Administering,

@@ -83,6 +83,7 @@ def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     transaction.run("prune_job_counts", (jobs,))
     transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
+    transaction.run("prune_schedule_runs", {"until": until, "limit": limit})
     transaction.run("prune_gates", {"until": transaction.now - _GATES_KEPT, "limit": limit})
     return Pruned(
         results=transaction.run("prune_results", {"now": transaction.now, "limit": limit}),

@@ -29,6 +29,7 @@ from headrace.testing.store_conformance import (
     queues,
     refused_reports,
     retry,
+    schedules,
     start,
     upkeep,
 )
@@ -40,7 +41,7 @@ __all__ = ["Case", "Ledger", "all_cases", "exercise"]
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
     refused_reports, dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints,
-    logs, concurrency,
+    logs, schedules, concurrency,
 )  # fmt: skip
 
 

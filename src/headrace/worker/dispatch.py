@@ -73,6 +73,7 @@ class Dispatcher:
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
         self.on_delay: Callable[[], None] | None = None  # something was given back that is due soon
+        self.on_finished: Callable[[Sequence[tuple[ClaimedTask, Settlement]]], None] | None = None
         self.claimer = Claimer(
             store=store,
             worker=worker,
@@ -353,6 +354,8 @@ class Dispatcher:
         self.counts["completed"] += completed
         if soon and self.on_delay is not None:
             self.on_delay()
+        if finished and self.on_finished is not None:
+            self.on_finished(finished)
         if finished and self._bus.hears(TasksFinished):
             self._bus.emit(TasksFinished(finished=finished))
 

@@ -45,6 +45,7 @@ from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
 from headrace.worker.services.heartbeat import Heartbeat
 from headrace.worker.services.listener import Listener
+from headrace.worker.services.outcomes import Outcomes
 from headrace.worker.services.rescuer import Rescuer, keep_beats
 from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter, Pruner, Retention, Unparker
 from headrace.worker.services.words import Words
@@ -92,6 +93,7 @@ class Worker:
         self.id = identity or new_worker_id()
         self.dispatcher: Dispatcher | None = None
         self.words: Words | None = None
+        self.outcomes: Outcomes | None = None
         self._store = store
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
@@ -231,8 +233,11 @@ class Worker:
         assert self.slots is not None
         promoter = Promoter(store=store, poke=claimer.poke)
         dispatcher.on_delay = promoter.wake
+        self.outcomes = outcomes = Outcomes(store=store, worker=lambda: self.id)
+        dispatcher.on_finished = outcomes.note
         services: list[Service] = [
             words,
+            outcomes,
             dispatcher.starter,
             Pulse(slots=self.slots, turned=claimer.turned),
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
@@ -369,9 +374,10 @@ class Worker:
             late = await _until({flushing}, living, timeout=max(5.0, deadline - time.monotonic()))
         finally:
             flushing.cancel()
-        if self.words is not None:
-            with contextlib.suppress(StoreUnavailable):
-                await self.words.flush()
+        for said in (self.words, self.outcomes):
+            if said is not None:
+                with contextlib.suppress(StoreUnavailable):
+                    await said.flush()
         if not self.supervised:
             with contextlib.suppress(StoreUnavailable):
                 released += await store.deregister(self.id)

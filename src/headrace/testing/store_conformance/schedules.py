@@ -655,7 +655,8 @@ async def old_runs_are_pruned_with_the_history_of_their_tasks(ledger: Ledger) ->
     await fire(ledger, "skipping")
     await ledger.let_pass(0.3)
     young = await fired_task(ledger)
-    assert (await ledger.store.prune(keep=0.2)).tasks == 1
+    pruned = await ledger.store.prune(keep=0.2)
+    assert (pruned.tasks, pruned.runs) == (1, 2)
     assert [run.task for run in await ledger.store.schedule_runs("nightly")] == [young, open_one]
     assert await ledger.store.schedule_runs("skipping") == []
     assert await statuses(ledger) == ["pending", "pending"]

@@ -21,14 +21,12 @@ class Override:
         url: str | None = None,
         name: str | None = None,
         clock: Clock | None = None,
-        durable: bool | None = None,
     ) -> None:
         self.app = app
         self.clock: Clock = SkippingClock() if clock is None else clock
         self.name = name or app.settings.name
         self.url = url or ""  # of a temporary one: known from the beginning of the block on
         self._url = url
-        self._durable = bool(url) if durable is None else durable
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
@@ -60,8 +58,8 @@ class Override:
     def _point(self, stack: ExitStack) -> None:
         app, url = self.app, self.url
         changes: dict[str, Any] = {"database_url": url, "name": self.name}
-        if not self._durable:
-            changes["synchronous"] = "OFF"
+        if self._url is None:
+            changes["synchronous"] = "OFF"  # nobody opens this file after a power cut
         settings = dataclasses.replace(app.settings, **changes)
         kept = {name: getattr(app, name) for name in ("settings", "name", "url", "store_url")}
         bring_back = app.engine.put_aside(url, settings, self.clock)
@@ -86,17 +84,15 @@ def override(
     url: str | None = None,
     name: str | None = None,
     clock: Clock | None = None,
-    durable: bool | None = None,
 ) -> Override:
     """`with override(app):` or `async with override(app):`. Until the end of the block the app and its tasks use
     another database, and afterwards what they used before.
 
     Without `url` that is a temporary SQLite file. A `url` is used as it is, with the schema `name` (the app's own
     where none is given); on PostgreSQL the schema must be there, see `temporary_database`. `clock` becomes the clock of
-    that database; without one it is the host's, from which `drain` can skip waits (`SkippingClock`). `durable` False
-    spares SQLite the syncs of the disk, as for a temporary file, which nobody opens after a power cut.
+    that database; without one it is the host's, from which `drain` can skip waits (`SkippingClock`).
 
     Blocks may be nested, one app inside the other or the same app twice. It is the app that is changed, for every
     thread of this process, so tests of one app run one after the other in a process; processes do not meet.
     """
-    return Override(app, url=url, name=name, clock=clock, durable=durable)
+    return Override(app, url=url, name=name, clock=clock)

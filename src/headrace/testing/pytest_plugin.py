@@ -4,7 +4,8 @@ pytest loads it in every project that has headrace installed. A test that takes 
 it, does not notice: nothing is imported and nothing runs.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.testing.application import TestedApp
     from headrace.testing.background import BackgroundWorker
     from headrace.testing.clock import FakeClock
+    from headrace.testing.databases import TemporaryDatabase
     from headrace.testing.inlining import InlineMode
     from headrace.testing.overriding import Override
 
@@ -50,7 +52,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     unknown = sorted(set(mark.kwargs) - _OPTIONS)
     if unknown or mark.args:
         raise pytest.UsageError(
-            f"{item.nodeid}: pytest.mark.headrace has no {unknown[0] if unknown else mark.args[0]!r}; "
+            f"{item.nodeid}: pytest.mark.headrace has no {(*unknown, *mark.args)[0]!r}; "
             f"it has {', '.join(sorted(_OPTIONS))}"
         )
     names.insert(0, "headrace_inline" if mark.kwargs.get("inline") else "headrace_store")
@@ -85,24 +87,47 @@ def headrace_clock(request: pytest.FixtureRequest) -> "FakeClock":
     return FakeClock(instant=_marked(request).get("now") or datetime.now(UTC).replace(microsecond=0))
 
 
+@pytest.fixture(scope="session")
+def _headrace_schemas(pytestconfig: pytest.Config) -> "Generator[Callable[[str], TemporaryDatabase | None]]":
+    """For each name of an app a schema of this test run, made once and emptied for every test: a migration takes
+    seconds. None where tests run on SQLite."""
+    server: str = pytestconfig.getoption("--headrace-database") or pytestconfig.getini("headrace_database")
+    with ExitStack() as stack:
+        made: dict[str, TemporaryDatabase] = {}
+
+        def schema(name: str) -> "TemporaryDatabase | None":
+            if not server:
+                return None
+            from headrace.store import migrations
+            from headrace.testing.databases import temporary_database
+
+            if name in made:
+                migrations.empty(server, name=made[name].name)
+            else:
+                made[name] = stack.enter_context(temporary_database(server, name=name))
+            return made[name]
+
+        yield schema
+
+
 @pytest.fixture
-def headrace_store(request: pytest.FixtureRequest, headrace_app: "TestedApp") -> "Generator[Override]":
+def headrace_store(
+    request: pytest.FixtureRequest,
+    headrace_app: "TestedApp",
+    _headrace_schemas: "Callable[[str], TemporaryDatabase | None]",
+) -> "Generator[Override]":
     """The app on an empty database of its own, for this test alone; afterwards it is where it was.
 
     What tests may use of it: `url`, `name`, `clock`.
     """
-    from headrace.testing.databases import temporary_database
     from headrace.testing.overriding import override
 
     clock = None
     if "headrace_clock" in request.fixturenames or _marked(request).get("now") is not None:
         clock = request.getfixturevalue("headrace_clock")
-    config = request.config
-    server: str = config.getoption("--headrace-database") or config.getini("headrace_database")
-    with (
-        temporary_database(server or None, name=headrace_app.settings.name) as database,
-        override(headrace_app, url=database.url, name=database.name, clock=clock, durable=False) as pointed,
-    ):
+    schema = _headrace_schemas(headrace_app.settings.name)
+    url, name = (None, None) if schema is None else schema
+    with override(headrace_app, url=url, name=name, clock=clock) as pointed:
         yield pointed
 
 

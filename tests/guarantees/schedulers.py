@@ -1,4 +1,4 @@
-"""One scheduler on a clock that the test moves: `python -m tests.guarantees.schedulers URL CLOCK`, until it is killed."""
+"""A scheduler on a clock that the test moves, until it is killed: `python -m tests.guarantees.schedulers URL CLOCK`."""
 
 import asyncio
 import sys

@@ -40,7 +40,7 @@ class Scheduler:
         self.deaths = 0
 
     def start(self, **environment: str) -> None:
-        with self._log.open("ab") as log:
+        with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", *self._words], cwd=ROOT, stdout=log, stderr=log, env=os.environ | environment
             )
@@ -50,18 +50,20 @@ class Scheduler:
         return self._process is not None and self._process.poll() is None
 
     def reap(self) -> None:
-        """It must have died by the signal: anything else is an error of its own."""
-        assert self._process is not None
+        """If it was started, it must have died by the signal: anything else is an error of its own."""
+        if self._process is None:
+            return
         code = self._process.wait(60)
         assert code == -signal.SIGKILL, f"exit {code}\n{self._log.read_text()[-4000:]}"
         self.deaths += 1
         self._process = None
 
     def kill(self) -> None:
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
-        self.reap()
+        """It may be dead already."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self.reap()
 
     def terminate(self) -> int:
         assert self._process is not None
@@ -76,8 +78,9 @@ class Scheduler:
             self._process.kill()
             self._process.wait()
 
-    def said(self, text: str) -> int:
-        return self._log.read_text(errors="replace").count(text)
+    def fires(self) -> bool:
+        """Whether the last of its processes has begun."""
+        return "fires what is due" in self._log.read_text(errors="replace")
 
 
 @pytest.fixture
@@ -131,7 +134,7 @@ async def test_two_schedulers_killed_at_random_fire_each_tick_once(
     """R106: two scheduler processes are up. The clock moves tick by tick and sometimes jumps; all the while they are
     killed -9, from outside at random and at the two worst points: before and after the commit that fires. The ticks
     that have a run are exactly those of the calendar, and each has exactly one task."""
-    ticks, rng = sized(small=300, full=10_000), random.Random(106)
+    ticks, rng = sized(small=150, full=10_000), random.Random(106)
     clock = SharedClock(tmp_path / "clock", instant=START)
     async with opened(store_url, clock) as store:
         schedules = {
@@ -148,22 +151,20 @@ async def test_two_schedulers_killed_at_random_fire_each_tick_once(
         def keep_two() -> None:
             for scheduler in schedulers:
                 if not scheduler.alive:
-                    if scheduler.said("looks"):
-                        scheduler.reap()
+                    scheduler.reap()
                     point = rng.choice(["before", "after"])
-                    nth = rng.randint(1, max(2, ticks // 8))
+                    nth = rng.randint(1, max(2, ticks // 4))
                     scheduler.start(HEADRACE_FAULT=f"store.fire.{point}_commit:kill9:{nth}")
 
         keep_two()
-        passed = 0
+        passed, kills = 0, sorted(rng.sample(range(ticks), k=sized(small=4, full=60)))
         while passed < ticks:
-            step = 1 if rng.random() < 0.9 else rng.randint(2, 40)
+            step = 1 if rng.random() < 0.9 else rng.randint(2, 20)
             passed += step
             clock.advance(step * MINUTE)
-            if rng.random() < 8 / ticks:
-                victim = rng.choice(schedulers)
-                if victim.alive:
-                    victim.kill()
+            while kills and kills[0] < passed:
+                kills.pop(0)
+                rng.choice(schedulers).kill()
 
             async def caught_up() -> bool:
                 keep_two()
@@ -172,7 +173,7 @@ async def test_two_schedulers_killed_at_random_fire_each_tick_once(
             await eventually(caught_up, 90)
         deaths = sum(scheduler.deaths for scheduler in schedulers)
         found = await account(store, list(schedules))
-    assert deaths >= sized(small=3, full=20), "they were killed"
+    assert deaths >= sized(small=2, full=40), "they were killed"
     end = clock.now()
     for name in ("minutes", "quarters"):
         assert found[name] == list(schedules[name].cadence.fires(START, end)), "each tick once"
@@ -211,8 +212,8 @@ async def test_real_schedulers_killed_lose_no_second(store_url: str, tmp_path: P
 
             await eventually(there, 90)
 
-        await more(2)
-        for round in range(sized(small=2, full=6)):
+        await more(1)
+        for round in range(sized(small=1, full=10)):
             victim = schedulers[round % 2]
             victim.kill()
             await more(1)
@@ -220,14 +221,15 @@ async def test_real_schedulers_killed_lose_no_second(store_url: str, tmp_path: P
             await more(1)
         for scheduler in schedulers:
             scheduler.kill()
-        pause = time.monotonic() + 2  # seconds that nobody sees
+        pause = time.monotonic() + 1.5  # seconds that nobody sees
         wait_until(lambda: time.monotonic() > pause)
         for scheduler in schedulers:
             scheduler.start()
-        await more(4)
-        wait_until(lambda: all(scheduler.said("scheduler on") >= 2 for scheduler in schedulers), 60)
+        await more(2)
+        for scheduler in schedulers:
+            wait_until(scheduler.fires, 60)
         assert [scheduler.terminate() for scheduler in schedulers] == [0, 0]
         ticks = (await account(store, ["second"]))["second"]
         (record,) = await store.schedules()
         assert ticks == list(cadence_from_json(record.cadence).fires(record.created_at, ticks[-1]))
-        assert len(ticks) >= 10
+        assert len(ticks) >= 5

@@ -205,3 +205,14 @@ async def test_one_that_cannot_be_read_is_still_shown(app: App, clock: FakeClock
     seen = await app.schedules.aget("odd")
     assert (seen.describe(), seen.upcoming(3), seen.zone.key) == ('{"kind":"lunar"}', [], "UTC")
     assert "lunar" in (seen.problem or "")
+
+
+async def test_fire_due_does_what_a_scheduler_does_at_one_look(app: App, clock: FakeClock):
+    await app.schedules.aadd(app.get_task("welcome"), Schedule(1, name="all", catch_up="all"), 7)
+    await app.schedules.aadd(app.get_task("welcome"), Schedule(MINUTE, name="one"), 8)
+    assert await app.schedules.afire_due() == []
+    clock.advance(3 * MINUTE)
+    fired = await app.schedules.afire_due()
+    assert [fire.schedule for fire in fired].count("all") == 180, "looks again until the backlog is gone"
+    assert [(fire.tick, fire.verdict) for fire in fired if fire.schedule == "one"] == [(clock.now(), "enqueue")]
+    assert await app.schedules.afire_due() == []

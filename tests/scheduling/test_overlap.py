@@ -100,7 +100,9 @@ async def test_queue_lets_one_wait_and_no_two_run_at_once(store_url: str, clock:
         await eventually(lambda: len(runs.running) == 1, 60)
         await tick(bench)
         await tick(bench)
-        assert await statuses(bench) == ["running", "pending", "skipped"]
+        first, second, third = await statuses(bench)
+        # A worker that claims the second finds the key taken and puts it back.
+        assert (first, second in ("pending", "running"), third) == ("running", True, "skipped")
         runs.go.set()
         assert await ended(bench, count=3) == ["completed", "completed", "skipped"]
         assert (runs.most, len(runs.seen)) == (1, 2)

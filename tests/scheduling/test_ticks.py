@@ -199,3 +199,5 @@ def test_what_becomes_of_a_fire_while_an_earlier_one_is_unfinished(
     assert overlap(policy, waiting=1, running=0) == one_waits
     assert overlap(policy, waiting=0, running=1) == one_runs
     assert overlap(policy, waiting=1, running=1) == one_runs_one_waits
+    # With `queue` one of the two has been claimed too early, and waits again in a moment.
+    assert overlap(policy, waiting=0, running=2) == one_runs_one_waits

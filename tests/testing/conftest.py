@@ -1,5 +1,14 @@
-"""Databases that have the schema already: to copy one takes far less time than to migrate."""
+"""Databases that have the schema already, and an app to test."""
 
-from tests.support.migrated import postgres_template, sqlite_template
+from types import SimpleNamespace
 
-__all__ = ["postgres_template", "sqlite_template"]
+import pytest
+
+from tests.support.migrated import postgres_template as postgres_template
+from tests.support.migrated import sqlite_template as sqlite_template
+from tests.testing.shop import make_shop
+
+
+@pytest.fixture
+def shop() -> SimpleNamespace:
+    return make_shop()

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from zoneinfo import ZoneInfo
 
 from headrace.client.bridge import sync_form
@@ -16,8 +16,10 @@ from headrace.core.schedule import CatchUp, NewSchedule, Overlap, ScheduleRecord
 from headrace.core.task import NewTask
 from headrace.scheduling.cadence import Cadence, Cron, Once, cadence_from_json, cadence_to_json
 from headrace.scheduling.declaration import Schedule, When, as_cadence, check_template, in_order
+from headrace.scheduling.enqueuer import ScheduleEnqueuer
 from headrace.scheduling.policy import Policy
 from headrace.store.base import Store
+from headrace.telemetry.events import Bus, ScheduleFired
 
 if TYPE_CHECKING:
     from headrace.client.task import Task
@@ -198,6 +200,22 @@ class Schedules:
 
         return await self._engine.run(act)
 
+    async def afire_due(self) -> Sequence[ScheduleFired]:
+        """Fire what is due now, as a scheduler does that looks; what it did. For tests, and for programs that have no
+        worker and no scheduler running.
+        """
+        fired: list[ScheduleFired] = []
+        bus = Bus()
+        bus.subscribe(lambda event: fired.append(cast("ScheduleFired", event)), ScheduleFired)
+
+        async def act(store: Store) -> None:
+            enqueuer = ScheduleEnqueuer(store=store, bus=bus)
+            while await enqueuer.run_once() == 0:
+                pass
+
+        await self._engine.run(act)
+        return fired
+
     get = sync_form(aget)
     add = sync_form(aadd)
     set = sync_form(aset)
@@ -208,6 +226,7 @@ class Schedules:
     runs = sync_form(aruns)
     next_fires = sync_form(anext_fires)
     declare = sync_form(adeclare)
+    fire_due = sync_form(afire_due)
     # Last: below this line `list` in an annotation would mean the method.
     list = sync_form(alist)
 

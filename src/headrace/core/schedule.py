@@ -126,6 +126,7 @@ def overlap(policy: Overlap, *, waiting: int, running: int) -> Verdict:
         case "skip":
             return "skip" if waiting or running else "enqueue"
         case "queue":
-            return "skip" if waiting else "enqueue"
+            # Of two in a worker's hands one has been claimed and is about to be parked behind the other.
+            return "skip" if waiting or running > 1 else "enqueue"
         case "replace":
             return "replace" if waiting or running else "enqueue"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from headrace.store.base import Store
 from headrace.telemetry.events import Bus
 from headrace.worker.options import WorkerOptions
 from headrace.worker.reaching import reach
+
+logger = logging.getLogger("headrace.worker")
 
 _PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
@@ -94,6 +97,7 @@ class Scheduler:
 
     async def _fire(self, supervision: Supervision) -> None:
         await supervision.start()
+        logger.info("the scheduler fires what is due")
         watching = asyncio.create_task(supervision.watch(), name="headrace.supervision")
         stopped = asyncio.create_task(self._stopping.wait(), name="headrace.stop")
         try:

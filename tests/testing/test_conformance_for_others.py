@@ -163,6 +163,7 @@ class TestBroken(OnAFile):
 """
 
 
+@pytest.mark.timeout(300)
 def test_an_author_runs_it_with_pytest_alone(project: Path) -> None:
     (project / "conftest.py").unlink()
     out = run(project, suite=THEIRS, status=1)

@@ -3,8 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.testing.test_plugin import ROOT, run
 from tests.testing.test_plugin import project as project
+
+pytestmark = pytest.mark.timeout(300)
 
 PAGE = ROOT / "docs" / "howto" / "testing.md"
 _FILE = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -14,7 +18,7 @@ def test_the_example_passes_as_a_reader_would_run_it(project: Path) -> None:
     files = dict(_FILE.findall(PAGE.read_text()))
     assert {"orders.py", "conftest.py"} < files.keys()
     suites = [name for name in files if name.startswith("test_")]
-    assert len(suites) == 7
+    assert len(suites) == 8
     for name, code in files.items():
         (project / name).write_text(code)
     # The cases of the whole conformance suite run elsewhere; here a few show that the page's class works.
@@ -31,7 +35,7 @@ def test_each_fixture_and_each_name_of_the_kit_is_on_the_page() -> None:
 
     text = PAGE.read_text()
     fixtures = {name for name in vars(pytest_plugin) if name.startswith("headrace_")}
-    assert len(fixtures) == 5
+    assert len(fixtures) == 6
     missing = [name for name in (*sorted(fixtures), *testing.__all__) if not re.search(rf"\b{name}\b", text)]
     # Types that a reader meets as what the others give.
     assert missing == [

@@ -42,6 +42,7 @@ from headrace.executors.invocation import (
     resolve,
 )
 from headrace.executors.slots import CHILD, SlotTable
+from headrace.runtime.memory import resident
 from headrace.telemetry.relay import flush_before_exit
 
 TOKEN = struct.Struct("<q")
@@ -262,8 +263,13 @@ class Child:
 
     def _retire_when_fat(self) -> None:
         limit = self._config.memory_limit
-        if limit is not None and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > limit:
-            self._send(("retire", None))
+        if limit is None:
+            return
+        used = resident()
+        if used is None:  # no /proc: the most it ever had is all that can be known
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if used > limit:
+            self._send(("retire", used))
 
     # --- the channel of `current` -------------------------------------------------------------------------------------
 

@@ -17,10 +17,13 @@ from pathlib import Path
 from headrace.core.task import Ref
 
 # used, verdict, kind, interrupted, pid, worker index, task, claim_no, entered, soft deadline, hard deadline
-# (the first of the four bytes before the task says `inside`: see SlotTable.mark)
-_SLOT = struct.Struct("<BBBBii4xqqddd")
+# (the first of the four bytes before the task says `inside`: see SlotTable.mark; the last sixteen hold the evidence of
+# a verdict: see SlotTable.judge)
+_SLOT = struct.Struct("<BBBBii4xqqddd16x")
 _SLOT_SIZE = _SLOT.size
 _VERDICT, _INTERRUPTED, _INSIDE = 1, 3, 12
+_EVIDENCE = struct.Struct("<qq")
+_EVIDENCE_AT = _SLOT_SIZE - _EVIDENCE.size
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
 _MAX_WORKERS = 64
@@ -32,7 +35,7 @@ _FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
 _FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
-VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
+VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED, VERDICT_MEMORY = 0, 1, 2, 3
 # Who has to die for the attempt to end: the worker process (its loop, one of its threads), a child, a process group.
 LOOP, THREAD, CHILD, GROUP = 0, 1, 2, 3
 NEVER = float("inf")
@@ -53,6 +56,7 @@ class Occupied:
     verdict: int
     kind: int = LOOP
     inside: bool = False  # its code is what the event loop executes at this moment
+    memory: tuple[int, int] = (0, 0)  # when it was judged for its memory: bytes in use, and the limit
 
 
 class SlotTable:
@@ -123,8 +127,9 @@ class SlotTable:
     def leave(self, index: int) -> None:
         self._memory[_FIRST_SLOT + index * _SLOT_SIZE] = FREE
 
-    def judge(self, index: int, verdict: int) -> None:
+    def judge(self, index: int, verdict: int, *, memory: tuple[int, int] = (0, 0)) -> None:
         """Written by the one who kills, before the kill, so that whoever sees the death knows why."""
+        _EVIDENCE.pack_into(self._memory, self._offset(index) + _EVIDENCE_AT, *memory)
         self._memory[self._offset(index) + _VERDICT] = verdict
 
     def mark_interrupted(self, index: int) -> None:
@@ -157,6 +162,7 @@ class SlotTable:
             verdict=verdict,
             kind=kind,
             inside=bool(self._memory[offset + _INSIDE]),
+            memory=_EVIDENCE.unpack_from(self._memory, offset + _EVIDENCE_AT),
         )
 
     def occupied(self, *, worker: int | None = None) -> list[Occupied]:

@@ -174,7 +174,7 @@ class Supervisor:
                 beats=beats,
                 lost=self._lease_lost,
             ),
-            Limits(table=table),
+            Limits(table=table, kill_memory=options.kill_memory),
             ProcessWatch(
                 processes=lambda: list(self.processes.values()),
                 table=table,

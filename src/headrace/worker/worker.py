@@ -195,7 +195,7 @@ class Worker:
             assert self.slots is not None
             if not self.supervised:
                 await store.register(worker_record(self.id, self.options))
-                watchdog = WatchdogThread(self.slots.table)
+                watchdog = WatchdogThread(self.slots.table, kill_memory=self.options.kill_memory)
                 watchdog.start()
                 stack.callback(watchdog.stop)
             supervision = Supervision(self._services(store, dispatcher, pipeline, words))

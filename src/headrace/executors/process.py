@@ -167,6 +167,12 @@ class ProcessExecutor:
         for item in list(self._items.values()):
             item.settle(Ran(outcome=Released()))
 
+    def release_unstarted(self) -> None:
+        self._release_queue()
+        for child in self._children:
+            for item in child.take_back():
+                item.settle(Ran(outcome=Released()))
+
     def _release_queue(self) -> None:
         while self._queue:
             self._queue.popleft().settle(Ran(outcome=Released()))

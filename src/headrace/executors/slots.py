@@ -31,7 +31,8 @@ _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_
 _WAITING_SIZE = _WAITING.size
 PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
 
-_FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
+_FIRST_STAGE = _HEADER.size + _MAX_WORKERS * _TICK.size
+_FIRST_PLACE = _FIRST_STAGE + _MAX_WORKERS
 _FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
@@ -39,6 +40,9 @@ VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED, VERDICT_MEMORY = 0, 1, 2, 3
 # Who has to die for the attempt to end: the worker process (its loop, one of its threads), a child, a process group.
 LOOP, THREAD, CHILD, GROUP = 0, 1, 2, 3
 NEVER = float("inf")
+# What a worker process says of itself: it has not come so far, it takes tasks (or would, if told to), it starts nothing
+# any more.
+STARTING, READY, LEAVING = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +188,13 @@ class SlotTable:
         memory, first = self.waiting_places(worker)
         found = _WAITING.iter_unpack(memory[first : first + PLACES * _WAITING_SIZE])
         return {Ref(task, claim_no) for task, claim_no in found if task}
+
+    def enter_stage(self, worker: int, stage: int) -> None:
+        """A worker process says how far it is; its supervisor writes STARTING before it starts one."""
+        self._memory[_FIRST_STAGE + worker] = stage
+
+    def stage(self, worker: int) -> int:
+        return self._memory[_FIRST_STAGE + worker]
 
     def tick(self, worker: int) -> None:
         """The event loop of a worker process says that it turns."""

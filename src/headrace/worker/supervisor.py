@@ -21,7 +21,7 @@ from headrace.core.retry import DEFAULT_RETRY
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import TaskState
 from headrace.core.task import ClaimedTask, Ref
-from headrace.executors.slots import CHILD, GROUP, SlotTable
+from headrace.executors.slots import CHILD, GROUP, LEAVING, READY, STARTING, SlotTable
 from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
@@ -33,8 +33,9 @@ from headrace.worker.application import Application, load, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
+from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
-from headrace.worker.process import UNSTARTABLE, ProcessConfig
+from headrace.worker.process import BEGIN, UNSTARTABLE, ProcessConfig
 from headrace.worker.reaching import reach
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
@@ -46,6 +47,7 @@ from headrace.worker.worker import upkeep_services, worker_record
 _QUICK_DEATH = 5.0
 _LONGEST_BACKOFF = 10.0
 _MOST = 10_000
+_LOOK_AGAIN = 0.01  # seconds
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
 
 
@@ -56,16 +58,24 @@ def run(
     log_level: int = logging.INFO,
     first: Spawned | None = None,
     upgrade: bool = False,
+    handover: Handover | None = None,
 ) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
 
     `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
+    `handover`: it takes over from another supervisor, and will be followed by one.
     """
     log_to_console(log_level)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
     supervisor = Supervisor(
-        target, options or WorkerOptions(), bus=bus, log_level=log_level, first=first, upgrade=upgrade
+        target,
+        options or WorkerOptions(),
+        bus=bus,
+        log_level=log_level,
+        first=first,
+        upgrade=upgrade,
+        handover=handover,
     )
     return asyncio.run(supervisor.run())
 
@@ -80,6 +90,7 @@ class Supervisor:
         log_level: int = logging.INFO,
         first: Spawned | None = None,
         upgrade: bool = False,
+        handover: Handover | None = None,
     ) -> None:
         self.target = target
         self.options = options
@@ -92,6 +103,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._insisted = asyncio.Event()
         self._exposure: Exposure | None = None
+        self._handover = handover
 
     def stop(self) -> None:
         """Drain every process; they end by themselves, at the latest when the grace is over."""
@@ -110,6 +122,9 @@ class Supervisor:
         app = load(self.target)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(stop_signals(self.stop, self.stop_now))
+            if self._handover is not None:
+                self._handover.open(gone=self.stop_now)
+                stack.callback(self._handover.close)
             store = await self._reach(app)
             if store is None:
                 return 0
@@ -134,7 +149,8 @@ class Supervisor:
     async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
         host, port = self.options.metrics_host, self.options.metrics_port
         if port is not None:
-            page = exposed(store=store, bus=self.bus, directory=directory, host=host, port=port)
+            share = self._handover is not None
+            page = exposed(store=store, bus=self.bus, directory=directory, host=host, port=port, share=share)
             self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
@@ -148,6 +164,7 @@ class Supervisor:
             for index in range(self.options.processes)
         ]
         ending = asyncio.create_task(self._end_late(), name="headrace.end")
+        handing = asyncio.create_task(self._hand_over(table), name="headrace.handover")
         everyone = asyncio.gather(*shepherds)
         try:
             await asyncio.wait({everyone, watching, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -156,9 +173,9 @@ class Supervisor:
             # Without a store nothing can be given back: then the lease runs out and others rescue.
             return max(everyone.result(), default=0) if everyone.done() else 1
         finally:
-            for task in (ending, watching, everyone):
+            for task in (ending, handing, watching, everyone):
                 task.cancel()
-            await asyncio.gather(ending, watching, *shepherds, return_exceptions=True)
+            await asyncio.gather(ending, handing, watching, *shepherds, return_exceptions=True)
             for process in self.processes.values():
                 process.kill(spared=True)
                 process.process.close()
@@ -206,6 +223,9 @@ class Supervisor:
             code = await process.process.wait()
             process.process.close()
             await self._bury(process, store, table, pipeline)
+            if self._stands_by and not self._stopping.is_set():
+                self.stop()  # it has said why; what is at work already goes on
+                return 1
             if self._stopping.is_set() or (self.options.burst and code == 0):
                 return 0
             if self.options.burst and code == UNSTARTABLE:
@@ -230,9 +250,11 @@ class Supervisor:
                 first_slot=index * self.options.slots,
                 log_level=self._log_level,
                 metrics=None if self._exposure is None else self._exposure.address,
+                standby=self._stands_by,
             ),
             spawned,
         )
+        table.enter_stage(index, STARTING)
         self.processes[index] = process
         table.tick(index)
         await _insist(lambda: store.register(worker_record(process.id, self.options, pid=process.pid)))
@@ -242,6 +264,27 @@ class Supervisor:
         if self._stopping.is_set():
             process.signal(signal.SIGTERM)
         return process
+
+    @property
+    def _stands_by(self) -> bool:
+        """Another supervisor works until this one is told to begin."""
+        return self._handover is not None and not self._handover.begun.is_set()
+
+    async def _hand_over(self, table: SlotTable) -> None:
+        """Say when it could begin, begin when told to, and say when it has stopped beginning anything."""
+        if self._handover is None:
+            return
+        await _until(lambda: all(table.stage(index) >= READY for index in range(self.options.processes)))
+        self._handover.say(CAN_BEGIN)
+        await self._handover.begun.wait()
+        for process in self.processes.values():
+            with contextlib.suppress(OSError):
+                process.process.tell(BEGIN)
+        await self._stopping.wait()
+        await _until(
+            lambda: all(not each.alive or table.stage(each.index) >= LEAVING for each in self.processes.values())
+        )
+        self._handover.say(LEFT)
 
     async def _bury(self, process: WorkerProcess, store: Store, table: SlotTable, pipeline: Pipeline) -> None:
         """Settle what a dead process held: its slots say what it was inside of, the ledger what else it had."""
@@ -308,6 +351,12 @@ class Supervisor:
 def _kill(pid: int, *, group: bool) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """What other processes write into shared memory wakes nobody up."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 async def _insist[T](act: Callable[[], Awaitable[T]]) -> T:

@@ -23,7 +23,7 @@ from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
-from headrace.executors.slots import SlotRange, SlotTable
+from headrace.executors.slots import LEAVING, READY, SlotRange, SlotTable
 from headrace.executors.watchdog import WatchdogThread
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
@@ -79,6 +79,7 @@ class Worker:
         target: str | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        begin: asyncio.Event | None = None,
         executors: Callable[["Worker", Mapping[str, Any]], Mapping[Pool, Executor]] | None = None,
     ) -> None:
         self.app = app
@@ -93,6 +94,7 @@ class Worker:
         self._store = store
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        self._begin = begin  # it stands by, with all that it needs, until this is set
         self._executors = executors or build_executors
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -215,7 +217,7 @@ class Worker:
                 await children.open()
                 break
             except (ChildrenFailed, OSError) as error:
-                if self.options.burst:
+                if self.options.burst or not self._has_begun:
                     raise Unstartable("the children that run `def` tasks do not start") from error
                 logger.error("%s\nno `def` task runs until this is mended; trying again in %g s", error, pause)
                 await asyncio.sleep(pause)
@@ -275,7 +277,7 @@ class Worker:
         self, store: Store, dispatcher: Dispatcher, supervision: Supervision, opening: asyncio.Task[None]
     ) -> None:
         """Until a stop is asked for, a burst is over, or a part died."""
-        claiming = asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer")
+        claiming = asyncio.create_task(self._claim(dispatcher, opening), name="headrace.claimer")
         parts = {
             claiming,
             asyncio.create_task(dispatcher.finisher.run(), name="headrace.finisher"),
@@ -313,6 +315,23 @@ class Worker:
             await asyncio.gather(*parts, *ends, return_exceptions=True)
             await dispatcher.close()
 
+    @property
+    def _has_begun(self) -> bool:
+        return self._begin is None or self._begin.is_set()
+
+    async def _claim(self, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
+        if not self._has_begun and has_child_tasks(self.app):
+            await asyncio.wait({opening})
+        self._say(READY)
+        if self._begin is not None:
+            await _either(self._begin, self._stop)
+        if not self._stop.is_set():
+            await dispatcher.claimer.run()
+
+    def _say(self, stage: int) -> None:
+        assert self.slots is not None
+        self.slots.table.enter_stage(self.slots.worker, stage)
+
     async def _burst_over(self, store: Store, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
         """Nothing is held, a claim that asked for everything found nothing, and nothing is due or ready.
 
@@ -347,6 +366,7 @@ class Worker:
         dispatcher.claimer.close()
         released = len(dispatcher.holding.at(Stage.BUFFERED))
         dispatcher.release_buffer()
+        self._say(LEAVING)
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
         living = set(parts)
@@ -401,6 +421,15 @@ async def _unless_it_fails(task: asyncio.Task[None]) -> None:
     """Raises what it raises, and otherwise never ends."""
     await asyncio.shield(task)
     await asyncio.Event().wait()
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
+    waits = {asyncio.create_task(event.wait()) for event in (one, other)}
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def _abandon(task: asyncio.Task[None]) -> None:

@@ -47,6 +47,7 @@ from headrace.telemetry.relay import flush_before_exit
 
 TOKEN = struct.Struct("<q")
 EXIT_TOKEN = 0
+_LONGEST_ANSWER = 5.0  # seconds; a worker whose loop is blocked must not keep a child from its tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,7 @@ class Child:
         self._waits.register(tokens, select.POLLIN)
         self._send_lock = threading.Lock()
         self._uninterrupted = Uninterrupted()
+        self._retired = threading.Event()
         self._orders: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
         self._table = SlotTable.attach(Path(config.table))
         self._source = load_source(config.target)
@@ -270,6 +272,7 @@ class Child:
             used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if used > limit:
             self._send(("retire", used))
+            self._retired.wait(_LONGEST_ANSWER)  # until what it was handed beside has been taken back
 
     # --- the channel of `current` -------------------------------------------------------------------------------------
 
@@ -308,6 +311,8 @@ class Child:
                     case ("orders", orders):
                         for order in orders:
                             self._orders.put(order)
+                    case ("retired",):
+                        self._retired.set()
                     case ("stop", ref, reason, grace):
                         self._stop(ref, reason, grace)
                     case _:

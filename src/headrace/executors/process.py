@@ -369,13 +369,12 @@ class ProcessExecutor:
         child.retire()
 
     def _retire_fat(self, child: ChildProcess, used: int) -> None:
-        if child.retiring:
-            return
-        self._retire(child)
+        if not child.retiring:
+            self._retire(child)
+        if child.wire is not None:
+            child.wire.send(("retired",))
         limit = shown_memory(self._memory_limit or 0)
-        logger.info(
-            "child %s has %s in use, more than %s: another takes its place", child.pid, shown_memory(used), limit
-        )
+        logger.info("child %s has %s in use, over %s: another takes its place", child.pid, shown_memory(used), limit)
         self._fat_at_once = self._fat_at_once + 1 if child.reported <= 1 else 0
         if self._fat_at_once == _TOO_TIGHT:
             logger.warning("max_memory %s is less than children need for a single task: each runs only one", limit)

@@ -26,13 +26,15 @@ _EVIDENCE = struct.Struct("<qq")
 _EVIDENCE_AT = _SLOT_SIZE - _EVIDENCE.size
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
-_MAX_WORKERS = 64
+_NEED = struct.Struct("<q")
+_MAX_WORKERS = 128  # twice as many as a supervisor has at once: one that ends beside the one that takes its place
 _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
 _WAITING_SIZE = _WAITING.size
 PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
 
 _FIRST_STAGE = _HEADER.size + _MAX_WORKERS * _TICK.size
-_FIRST_PLACE = _FIRST_STAGE + _MAX_WORKERS
+_FIRST_NEED = _FIRST_STAGE + _MAX_WORKERS
+_FIRST_PLACE = _FIRST_NEED + _MAX_WORKERS * _NEED.size
 _FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
@@ -195,6 +197,13 @@ class SlotTable:
 
     def stage(self, worker: int) -> int:
         return self._memory[_FIRST_STAGE + worker]
+
+    def note_need(self, worker: int, memory: int) -> None:
+        """A worker process says how many bytes it has in use before its first task."""
+        _NEED.pack_into(self._memory, _FIRST_NEED + worker * _NEED.size, memory)
+
+    def need(self, worker: int) -> int:
+        return _NEED.unpack_from(self._memory, _FIRST_NEED + worker * _NEED.size)[0]
 
     def tick(self, worker: int) -> None:
         """The event loop of a worker process says that it turns."""

@@ -411,11 +411,11 @@ class Dispatcher:
             if isinstance(executor, Batching):
                 executor.release_unstarted()
 
-    async def wait_for_running(self, grace: float) -> None:
+    async def wait_for_running(self, grace: float | None) -> None:
         """Returns when nothing runs, or after `grace` seconds."""
         tasks = [held.task for held in self.holding.at(Stage.RUNNING) if held.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, grace))
+            await asyncio.wait(tasks, timeout=None if grace is None else max(0.0, grace))
 
     async def release_running(self) -> None:
         """Interrupt what still runs and give it back uncharged."""

@@ -29,7 +29,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
 _LEFT = 70
-BEGIN = "begin"
+BEGIN, RETIRE = "begin", "retire"
 _SWITCH_SECONDS = 0.0005
 _YOUNG_OBJECTS = 20_000  # a twentieth of the CPU of short coroutines goes there at Python's 2,000
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
@@ -105,6 +105,7 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable, orders: "
     worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus, begin=begin)
     if begin is not None:
         orders.on(BEGIN, begin.set)
+    orders.on(RETIRE, worker.retire)
     with stop_signals(worker.stop, worker.stop_now):
         if relay is None:
             await worker.run()

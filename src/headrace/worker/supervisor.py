@@ -35,9 +35,10 @@ from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
-from headrace.worker.process import BEGIN, UNSTARTABLE, ProcessConfig
+from headrace.worker.process import BEGIN, RETIRE, UNSTARTABLE, ProcessConfig
 from headrace.worker.reaching import reach
 from headrace.worker.services.lease import Leases
+from headrace.worker.services.memory import MemoryWatch
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
 from headrace.worker.spawning import Spawned
@@ -48,7 +49,10 @@ _QUICK_DEATH = 5.0
 _LONGEST_BACKOFF = 10.0
 _MOST = 10_000
 _LOOK_AGAIN = 0.01  # seconds
+_NOT_AGAIN_FOR = 30.0  # seconds after one could not be replaced
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
+
+type Start = Callable[[int], Awaitable[tuple[WorkerProcess, asyncio.Task[int]]]]
 
 
 def run(
@@ -104,6 +108,9 @@ class Supervisor:
         self._insisted = asyncio.Event()
         self._exposure: Exposure | None = None
         self._handover = handover
+        # Indexes at which a process may take the place of one that still ends.
+        replaces = options.max_memory is not None and not options.burst
+        self._spare = list(range(options.processes, 2 * options.processes)) if replaces else []
 
     def stop(self) -> None:
         """Drain every process; they end by themselves, at the latest when the grace is over."""
@@ -131,7 +138,7 @@ class Supervisor:
             stack.push_async_callback(store.close)
             directory = stack.enter_context(private_directory())
             await self._expose(stack, store, directory)
-            capacity = self.options.slots * self.options.processes
+            capacity = self.options.slots * (self.options.processes + len(self._spare))
             table = SlotTable.create(directory / "slots", capacity)
             return await self._run(app, store, table)
 
@@ -210,19 +217,61 @@ class Supervisor:
                 rng=self._rng,
             ),
             *upkeep_services(store, options),
+            *self._memory_watch(table),
             *([] if self._exposure is None else [self._exposure.keeper]),
+        ]
+
+    def _memory_watch(self, table: SlotTable) -> list[Service]:
+        if self.options.max_memory is None or not self._spare:
+            return []
+        return [
+            MemoryWatch(
+                limit=self.options.max_memory,
+                table=table,
+                processes=lambda: list(self.processes.values()),
+                may=lambda: bool(self._spare) and not self._stands_by and not self._stopping.is_set(),
+            )
         ]
 
     # --- one process after the other --------------------------------------------------------------------------------
 
     async def _shepherd(self, index: int, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
-        """Keeps the process of one index running; the exit code of its last."""
-        quick = 0
-        while True:
+        """Keeps one process running, first at this index; the exit code of its last, when all of them have ended."""
+        ends = set[asyncio.Task[int]]()
+
+        async def start(index: int) -> tuple[WorkerProcess, asyncio.Task[int]]:
             process = await self._start(index, store, table)
-            code = await process.process.wait()
-            process.process.close()
-            await self._bury(process, store, table, pipeline)
+            ends.difference_update([end for end in ends if end.done() and end.exception() is None])
+            end = asyncio.create_task(self._see_off(process, store, table, pipeline), name="headrace.process.end")
+            ends.add(end)
+            return process, end
+
+        try:
+            code = await self._keep(index, start, table)
+            await asyncio.gather(*ends)
+            return code
+        finally:
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+
+    async def _see_off(self, process: WorkerProcess, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
+        code = await process.process.wait()
+        process.process.close()
+        await self._bury(process, store, table, pipeline)
+        if process.replaced:
+            self._spare.append(process.index)
+        return code
+
+    async def _keep(self, index: int, start: Start, table: SlotTable) -> int:
+        quick = 0
+        process, end = await start(index)
+        while True:
+            following = await self._unless_outgrown(process, end, start, table)
+            if following is not None:
+                process, end = following
+                continue
+            code = end.result()
             if self._stands_by and not self._stopping.is_set():
                 self.stop()  # it has said why; what is at work already goes on
                 return 1
@@ -238,6 +287,34 @@ class Supervisor:
                     await asyncio.wait_for(self._stopping.wait(), pause)
             if self._stopping.is_set():
                 return 0
+            process, end = await start(process.index)
+
+    async def _unless_outgrown(
+        self, process: WorkerProcess, end: asyncio.Task[int], start: Start, table: SlotTable
+    ) -> tuple[WorkerProcess, asyncio.Task[int]] | None:
+        """None when the process has ended; otherwise the one that took its place while it ends at its leisure."""
+        while True:
+            outgrown = asyncio.create_task(process.outgrown.wait())
+            await asyncio.wait({end, outgrown}, return_when=asyncio.FIRST_COMPLETED)
+            outgrown.cancel()
+            if end.done():
+                return None
+            if self._spare:
+                following, its_end = await start(self._spare.pop())
+                await self._until_ready(following, its_end, table)
+                if not its_end.done():
+                    process.replaced = True
+                    process.order(RETIRE)
+                    if end.done():
+                        self._spare.append(process.index)
+                    return following, its_end
+                self._spare.append(following.index)  # it has said why it does not start: what runs goes on
+            await asyncio.wait({end}, timeout=_NOT_AGAIN_FOR)
+            process.outgrown.clear()
+
+    @staticmethod
+    async def _until_ready(process: WorkerProcess, end: asyncio.Task[int], table: SlotTable) -> None:
+        await _until(lambda: end.done() or table.stage(process.index) >= READY)
 
     async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
         spawned, self._spawned = self._spawned, None
@@ -278,8 +355,7 @@ class Supervisor:
         self._handover.say(CAN_BEGIN)
         await self._handover.begun.wait()
         for process in self.processes.values():
-            with contextlib.suppress(OSError):
-                process.process.tell(BEGIN)
+            process.order(BEGIN)
         await self._stopping.wait()
         await _until(
             lambda: all(not each.alive or table.stage(each.index) >= LEAVING for each in self.processes.values())

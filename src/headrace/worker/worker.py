@@ -25,6 +25,7 @@ from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.slots import LEAVING, READY, SlotRange, SlotTable
 from headrace.executors.watchdog import WatchdogThread
+from headrace.runtime.memory import resident
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
@@ -98,11 +99,16 @@ class Worker:
         self._executors = executors or build_executors
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
+        self._retire = asyncio.Event()
         self._running = asyncio.Event()
 
     def stop(self) -> None:
         """Drain: claim no more, give back the buffer, let running tasks end within the grace. Idempotent."""
         self._stop.set()
+
+    def retire(self) -> None:
+        """Claim no more, give back the buffer, and end when the last task has ended, however long that takes."""
+        self._retire.set()
 
     def stop_now(self) -> None:
         """Give back what runs, too."""
@@ -284,7 +290,10 @@ class Worker:
             asyncio.create_task(supervision.watch(), name="headrace.supervision"),
             asyncio.create_task(_unless_it_fails(opening), name="headrace.children.watch"),
         }
-        ends: set[asyncio.Task[Any]] = {asyncio.create_task(self._stop.wait(), name="headrace.stop")}
+        ends: set[asyncio.Task[Any]] = {
+            asyncio.create_task(self._stop.wait(), name="headrace.stop"),
+            asyncio.create_task(self._retire.wait(), name="headrace.retire"),
+        }
         if self.options.burst:
             ends.add(asyncio.create_task(self._burst_over(store, dispatcher, opening), name="headrace.burst"))
         self.bus.emit(
@@ -305,6 +314,8 @@ class Worker:
                 # Not the fault of what ran meanwhile: it is drained as ever, or it would run again.
                 await self._drain(store, dispatcher, claiming, parts - {claiming} - done)
                 raise
+            if self._retire.is_set():
+                await self._let_end(dispatcher, parts - {claiming})
             await self._drain(store, dispatcher, claiming, parts - {claiming})
         except LeaseLost:
             await dispatcher.abandon()
@@ -322,6 +333,8 @@ class Worker:
     async def _claim(self, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
         if not self._has_begun and has_child_tasks(self.app):
             await asyncio.wait({opening})
+        assert self.slots is not None
+        self.slots.table.note_need(self.slots.worker, resident() or 0)
         self._say(READY)
         if self._begin is not None:
             await _either(self._begin, self._stop)
@@ -359,14 +372,29 @@ class Worker:
                     since = None
             dispatcher.claimer.ask_everywhere()
 
-    async def _drain(
-        self, store: Store, dispatcher: Dispatcher, claiming: asyncio.Task[None], parts: set[asyncio.Task[None]]
-    ) -> None:
-        deadline = time.monotonic() + self.options.grace
+    async def _let_end(self, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
+        """Until nothing runs, or a stop is asked for: then what runs has the grace."""
+        self._start_no_more(dispatcher)
+        waits = {asyncio.create_task(dispatcher.wait_for_running(None)), asyncio.create_task(self._stop.wait())}
+        try:
+            await _until(waits, set(parts))
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _start_no_more(self, dispatcher: Dispatcher) -> int:
+        """How many go back."""
         dispatcher.claimer.close()
         released = len(dispatcher.holding.at(Stage.BUFFERED))
         dispatcher.release_buffer()
         self._say(LEAVING)
+        return released
+
+    async def _drain(
+        self, store: Store, dispatcher: Dispatcher, claiming: asyncio.Task[None], parts: set[asyncio.Task[None]]
+    ) -> None:
+        deadline = time.monotonic() + self.options.grace
+        released = self._start_no_more(dispatcher)
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
         living = set(parts)

@@ -20,7 +20,7 @@ class MemoryWatch(Service):
     def __init__(
         self, *, limit: int, table: SlotTable, processes: Callable[[], Sequence[WorkerProcess]], may: Callable[[], bool]
     ) -> None:
-        super().__init__(Pace(interval=1.0, jitter=0.1))
+        super().__init__(Pace(interval=0.25, jitter=0.1))
         self._limit = limit
         self._table = table
         self._processes = processes

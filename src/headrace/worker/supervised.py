@@ -14,7 +14,7 @@ from headrace.worker.spawning import Spawned
 _STOPPED = ("T", "t")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class WorkerProcess:
     """A started process. `leased` while the supervisor renews its lease; `spared` when we end it ourselves, so that
     what it ran is not to blame.

@@ -27,7 +27,7 @@ from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
-from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
+from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load, warn_of_unserved
 from headrace.worker.directories import private_directory
@@ -35,24 +35,19 @@ from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
 from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
-from headrace.worker.process import BEGIN, RETIRE, UNSTARTABLE, ProcessConfig
+from headrace.worker.process import BEGIN, ProcessConfig
 from headrace.worker.reaching import reach
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.memory import MemoryWatch
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
+from headrace.worker.shepherd import Shepherd, until
 from headrace.worker.spawning import Spawned
 from headrace.worker.supervised import WorkerProcess, start_process
 from headrace.worker.worker import upkeep_services, worker_record
 
-_QUICK_DEATH = 5.0
-_LONGEST_BACKOFF = 10.0
 _MOST = 10_000
-_LOOK_AGAIN = 0.01  # seconds
-_NOT_AGAIN_FOR = 30.0  # seconds after one could not be replaced
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
-
-type Start = Callable[[int], Awaitable[tuple[WorkerProcess, asyncio.Task[int]]]]
 
 
 def run(
@@ -167,7 +162,7 @@ class Supervisor:
         await supervision.start()
         watching = asyncio.create_task(supervision.watch(), name="headrace.supervision")
         shepherds = [
-            asyncio.create_task(self._shepherd(index, store, table, pipeline), name=f"headrace.process.{index}")
+            asyncio.create_task(self._shepherd(store, table, pipeline).run(index), name=f"headrace.process.{index}")
             for index in range(self.options.processes)
         ]
         ending = asyncio.create_task(self._end_late(), name="headrace.end")
@@ -235,86 +230,18 @@ class Supervisor:
 
     # --- one process after the other --------------------------------------------------------------------------------
 
-    async def _shepherd(self, index: int, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
-        """Keeps one process running, first at this index; the exit code of its last, when all of them have ended."""
-        ends = set[asyncio.Task[int]]()
-
-        async def start(index: int) -> tuple[WorkerProcess, asyncio.Task[int]]:
-            process = await self._start(index, store, table)
-            ends.difference_update([end for end in ends if end.done() and end.exception() is None])
-            end = asyncio.create_task(self._see_off(process, store, table, pipeline), name="headrace.process.end")
-            ends.add(end)
-            return process, end
-
-        try:
-            code = await self._keep(index, start, table)
-            await asyncio.gather(*ends)
-            return code
-        finally:
-            for end in ends:
-                end.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
-
-    async def _see_off(self, process: WorkerProcess, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
-        code = await process.process.wait()
-        process.process.close()
-        await self._bury(process, store, table, pipeline)
-        if process.replaced:
-            self._spare.append(process.index)
-        return code
-
-    async def _keep(self, index: int, start: Start, table: SlotTable) -> int:
-        quick = 0
-        process, end = await start(index)
-        while True:
-            following = await self._unless_outgrown(process, end, start, table)
-            if following is not None:
-                process, end = following
-                continue
-            code = end.result()
-            if self._stands_by and not self._stopping.is_set():
-                self.stop()  # it has said why; what is at work already goes on
-                return 1
-            if self._stopping.is_set() or (self.options.burst and code == 0):
-                return 0
-            if self.options.burst and code == UNSTARTABLE:
-                return 1  # it has said why; the next would say the same
-            self.bus.emit(ProcessDied(worker=process.id, pid=process.pid, exit_code=code))
-            quick = quick + 1 if time.monotonic() - process.started < _QUICK_DEATH else 0
-            if quick:
-                pause = min(_LONGEST_BACKOFF, 0.05 * 2 ** min(quick, 10))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), pause)
-            if self._stopping.is_set():
-                return 0
-            process, end = await start(process.index)
-
-    async def _unless_outgrown(
-        self, process: WorkerProcess, end: asyncio.Task[int], start: Start, table: SlotTable
-    ) -> tuple[WorkerProcess, asyncio.Task[int]] | None:
-        """None when the process has ended; otherwise the one that took its place while it ends at its leisure."""
-        while True:
-            outgrown = asyncio.create_task(process.outgrown.wait())
-            await asyncio.wait({end, outgrown}, return_when=asyncio.FIRST_COMPLETED)
-            outgrown.cancel()
-            if end.done():
-                return None
-            if self._spare:
-                following, its_end = await start(self._spare.pop())
-                await self._until_ready(following, its_end, table)
-                if not its_end.done():
-                    process.replaced = True
-                    process.order(RETIRE)
-                    if end.done():
-                        self._spare.append(process.index)
-                    return following, its_end
-                self._spare.append(following.index)  # it has said why it does not start: what runs goes on
-            await asyncio.wait({end}, timeout=_NOT_AGAIN_FOR)
-            process.outgrown.clear()
-
-    @staticmethod
-    async def _until_ready(process: WorkerProcess, end: asyncio.Task[int], table: SlotTable) -> None:
-        await _until(lambda: end.done() or table.stage(process.index) >= READY)
+    def _shepherd(self, store: Store, table: SlotTable, pipeline: Pipeline) -> Shepherd:
+        return Shepherd(
+            start=lambda index: self._start(index, store, table),
+            bury=lambda process: self._bury(process, store, table, pipeline),
+            spare=self._spare,
+            table=table,
+            burst=self.options.burst,
+            stopping=self._stopping,
+            stands_by=lambda: self._stands_by,
+            give_up=self.stop,
+            bus=self.bus,
+        )
 
     async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
         spawned, self._spawned = self._spawned, None
@@ -351,13 +278,13 @@ class Supervisor:
         """Say when it could begin, begin when told to, and say when it has stopped beginning anything."""
         if self._handover is None:
             return
-        await _until(lambda: all(table.stage(index) >= READY for index in range(self.options.processes)))
+        await until(lambda: all(table.stage(index) >= READY for index in range(self.options.processes)))
         self._handover.say(CAN_BEGIN)
         await self._handover.begun.wait()
         for process in self.processes.values():
             process.order(BEGIN)
         await self._stopping.wait()
-        await _until(
+        await until(
             lambda: all(not each.alive or table.stage(each.index) >= LEAVING for each in self.processes.values())
         )
         self._handover.say(LEFT)
@@ -427,12 +354,6 @@ class Supervisor:
 def _kill(pid: int, *, group: bool) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         (os.killpg if group else os.kill)(pid, signal.SIGKILL)
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    """What other processes write into shared memory wakes nobody up."""
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_AGAIN)
 
 
 async def _insist[T](act: Callable[[], Awaitable[T]]) -> T:

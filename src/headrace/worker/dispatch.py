@@ -13,7 +13,7 @@ from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref
-from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
+from headrace.executors.base import Batching, Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
@@ -407,12 +407,18 @@ class Dispatcher:
         self._accepting = False
         for held in self.buffer.take_older(float("inf")):
             self._settle(held, Released())
+        for held in self.holding.at(Stage.RUNNING):
+            if held.entered is None:  # it waits for its start to be written
+                self._settle(held, Released())
+        for executor in self._executors.values():
+            if isinstance(executor, Batching):
+                executor.release_unstarted()
 
-    async def wait_for_running(self, grace: float) -> None:
+    async def wait_for_running(self, grace: float | None) -> None:
         """Returns when nothing runs, or after `grace` seconds."""
         tasks = [held.task for held in self.holding.at(Stage.RUNNING) if held.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, grace))
+            await asyncio.wait(tasks, timeout=None if grace is None else max(0.0, grace))
 
     async def release_running(self) -> None:
         """Interrupt what still runs and give it back uncharged."""

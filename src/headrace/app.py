@@ -33,6 +33,7 @@ from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
 from headrace.store.connect import masked_url, sqlite_path
 from headrace.telemetry.prometheus import load_collector
+from headrace.telemetry.redaction import Hook, Redaction
 
 if TYPE_CHECKING:
     from headrace.telemetry.prometheus.collector import HeadraceCollector
@@ -68,6 +69,7 @@ class App:
         retry: Retry | None = None,
         lease: Duration | None = None,
         codec: Codec | Sequence[Codec] | None = None,
+        redact: Iterable[str | Hook] = (),
         **settings: Any,
     ) -> None:
         named = {"database_url": url, "name": name, "preset": preset, "retry": retry, "lease": lease}
@@ -83,6 +85,7 @@ class App:
         self._entrypoints: dict[str, Entrypoint] = {}
         self._lifespan: Lifespan | None = None
         self._breakers: dict[str, Breaker] = {}
+        self.redaction = Redaction(redact)
         self.tasks = Tasks(self._engine)
         self.queues = Queues(self._engine)
         self.workers = Workers(self._engine)
@@ -132,6 +135,11 @@ class App:
     def add_middleware(self, middleware: Middleware) -> None:
         """Wrap every enqueue and every attempt; the first one added is the outermost."""
         self._engine.middleware.append(middleware)
+
+    def add_redaction(self, rule: str | Hook) -> None:
+        """Hide more before anything is logged, traced or printed: a word ("iban"), or a hook `(name, value)` that gives
+        what is to be seen. With a minus ("-max_tokens") a name that is shown although it looks like a secret's."""
+        self.redaction.add(rule)
 
     @property
     def middleware(self) -> Sequence[Middleware]:

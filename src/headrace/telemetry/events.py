@@ -32,6 +32,7 @@ class TasksFinished:
     """The ledger accepted what came of these claims."""
 
     finished: Sequence[tuple[ClaimedTask, Settlement]]
+    worker: str | None = None  # who held them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -354,7 +354,7 @@ class Dispatcher:
         if soon and self.on_delay is not None:
             self.on_delay()
         if finished and self._bus.hears(TasksFinished):
-            self._bus.emit(TasksFinished(finished=finished))
+            self._bus.emit(TasksFinished(finished=finished, worker=self._worker()))
 
     def _count_refused(self, ref: tuple[int, int], *, act: str) -> None:
         self.counts["refused"] += 1

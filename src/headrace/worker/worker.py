@@ -29,6 +29,7 @@ from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
+from headrace.telemetry.logs import use_redaction
 from headrace.worker.application import Application, Unstartable, has_child_tasks
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
@@ -112,6 +113,7 @@ class Worker:
         await self._running.wait()
 
     async def run(self) -> None:
+        use_redaction(self.app)
         async with contextlib.AsyncExitStack() as stack:
             store = await stack.enter_async_context(self._opened_store())
             if store is None:

@@ -20,6 +20,7 @@ from headrace.client.middleware import Middleware
 from headrace.client.naming import checked_name, task_name
 from headrace.client.options import OptionArguments, Options, Queue
 from headrace.client.task import CoroutineTask, FunctionTask, Task
+from headrace.client.tracing import TracingMiddleware
 from headrace.client.transactions import TransactionScope
 from headrace.client.wrapping import WrappedEntry
 from headrace.core.breaker import BreakerPolicy
@@ -32,8 +33,10 @@ from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
 from headrace.store.connect import masked_url, sqlite_path
+from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
 from headrace.telemetry.redaction import Hook, Redaction
+from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
     from headrace.telemetry.prometheus.collector import HeadraceCollector
@@ -86,6 +89,10 @@ class App:
         self._lifespan: Lifespan | None = None
         self._breakers: dict[str, Breaker] = {}
         self.redaction = Redaction(redact)
+        self.tracing: Tracing | None = None
+        if self.settings.otel:
+            self.tracing = load_tracing(self.redaction, service=self.name)
+            self._engine.middleware.append(TracingMiddleware(self.tracing))
         self.tasks = Tasks(self._engine)
         self.queues = Queues(self._engine)
         self.workers = Workers(self._engine)

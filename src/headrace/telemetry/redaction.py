@@ -48,8 +48,8 @@ class Redaction:
         else:
             self._more.add(rule.strip().lower())
 
-    def is_secret(self, name: str) -> bool:
-        return is_secret(name, more=self._more, shown=self._shown)
+    def is_secret(self, name: str, *, of_number: bool = False) -> bool:
+        return is_secret(name, more=self._more, shown=self._shown, of_number=of_number)
 
     def value(self, value: Any, name: str = "") -> Any:
         """The same, as plain data: mappings, lists, texts, numbers. Objects of other kinds become their text."""
@@ -66,7 +66,7 @@ class Redaction:
     def _value(self, value: Any, name: str, depth: int) -> Any:
         if value is None or isinstance(value, bool):
             return self._by_hooks(name, value)
-        if name and self.is_secret(name):
+        if name and self.is_secret(name, of_number=isinstance(value, int | float)):
             return REDACTED
         if depth > DEEPEST:
             return FAILED

@@ -24,15 +24,18 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 
 @lru_cache(maxsize=4096)
 def parts_of(name: str) -> tuple[str, ...]:
-    """`DB_password2` → `db`, `password`. Digits belong to no part; a plural counts as its singular."""
-    return tuple(_singular(part.lower()) for part in _PARTS.findall(name))
+    """`DB_password2` → `db`, `password`. Digits belong to no part."""
+    return tuple(part.lower() for part in _PARTS.findall(name))
 
 
-def is_secret(name: str, *, more: Collection[str] = (), shown: Collection[str] = ()) -> bool:
-    """`more` are further words, `shown` whole names that are never secret. Both in lower case."""
+def is_secret(name: str, *, more: Collection[str] = (), shown: Collection[str] = (), of_number: bool = False) -> bool:
+    """`more` are further words, `shown` whole names that are never secret, both in lower case. A plural counts as its
+    singular, except `of_number`: under `max_tokens` that is a count.
+    """
     if name.lower() in shown:
         return False
-    return any(part in WORDS or part.endswith(ENDINGS) or part in more for part in parts_of(name))
+    parts = parts_of(name) if of_number else map(_singular, parts_of(name))
+    return any(part in WORDS or part.endswith(ENDINGS) or part in more for part in parts)
 
 
 def _singular(part: str) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
+from headrace.telemetry.tracing import OPTION, Tracing
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault, unknown
@@ -47,7 +49,9 @@ class Dispatcher:
         rng: random.Random,
         finished: Callable[[Ref], None],
         slots: SlotRange | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self._store = store
         self._worker = worker
         self._pipeline = pipeline
@@ -111,8 +115,11 @@ class Dispatcher:
         if claims and self._bus.hears(TasksClaimed):
             self._bus.emit(TasksClaimed(claims=claims))
         gated: list[Held] = []
-        for claim in claims:
-            held = Held(claim, since=asked_at)
+        arrived = [Held(claim, since=asked_at) for claim in claims]
+        if arrived and self._tracing is not None:
+            self._tracing.claimed(arrived, seconds=time.monotonic() - asked_at)
+        for held in arrived:
+            claim = held.claim
             self.holding.add(held)
             if not self._accepting:
                 self._settle(held, Released())
@@ -217,6 +224,8 @@ class Dispatcher:
                 return True
             if self._bus.hears(TaskStarted):
                 self._announce(held, executor)
+            if held.trace is not None:
+                launch = self._traced(held, executor, launch)
             held.entered = now
             ran = begin(launch)
             if isinstance(ran, Ran):
@@ -297,6 +306,8 @@ class Dispatcher:
                 return
         if self._bus.hears(TaskStarted):
             self._announce(held, executor)
+        if held.trace is not None:
+            launch = self._traced(held, executor, launch)
         self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
     def _announce(self, held: Held, executor: Executor) -> None:
@@ -306,6 +317,12 @@ class Dispatcher:
                 task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
             )
         )
+
+    def _traced(self, held: Held, executor: Executor, launch: Launch) -> Launch:
+        """What it runs continues the trace of its claim."""
+        assert self._tracing is not None
+        options = {**launch.options, OPTION: self._tracing.submitted(held, executor.name)}
+        return replace(launch, options=options)
 
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         # A child may not know a name that its parent knows: that, too, is not the task's fault.
@@ -327,18 +344,23 @@ class Dispatcher:
         if held.abandoned or held.stage is Stage.SETTLING:
             return
         held.stage = Stage.SETTLING
+        if held.trace is not None:
+            held.trace.settled = time.time_ns()
         self._finished(held.ref)
         self.finisher.add(self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor))
 
     def _landed(self, landed: Landed) -> None:
-        refused, drop = landed.report.refused, self.holding.drop
+        refused, drop, tracing = landed.report.refused, self.holding.drop, self._tracing
         finished: list[tuple[ClaimedTask, Settlement]] = []
+        traced: list[tuple[Held, Settlement, bool]] = []
         completed, soon = 0, False
         for settlement in landed.settlements:
             ref = (settlement.task, settlement.claim_no)
             held = drop(ref)
             if held is not None and held.landed is not None:
                 held.landed.set()
+            if tracing is not None and held is not None:
+                traced.append((held, settlement, ref not in refused))
             if refused and ref in refused:
                 self._count_refused(ref, act="finish")
                 continue
@@ -353,6 +375,8 @@ class Dispatcher:
         self.counts["completed"] += completed
         if soon and self.on_delay is not None:
             self.on_delay()
+        if traced and tracing is not None:
+            tracing.finalized(traced, worker=self._worker())
         if finished and self._bus.hears(TasksFinished):
             self._bus.emit(TasksFinished(finished=finished, worker=self._worker()))
 

@@ -27,9 +27,9 @@ from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry import logs
 from headrace.telemetry.console import CONSOLE_EVENTS, console
-from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
+from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, TasksFinished, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
-from headrace.worker.application import Application, load, warn_of_unserved
+from headrace.worker.application import Application, load, tracing_of, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
@@ -105,6 +105,8 @@ class Supervisor:
     async def run(self) -> int:
         app = load(self.target)
         logs.use_redaction(app)
+        if (tracing := tracing_of(app)) is not None:
+            self.bus.subscribe(tracing.buried, TasksFinished)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(stop_signals(self.stop, self.stop_now))
             store = await self._reach(app)

@@ -30,7 +30,7 @@ from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.telemetry.logs import use_redaction
-from headrace.worker.application import Application, Unstartable, has_child_tasks
+from headrace.worker.application import Application, Unstartable, has_child_tasks, tracing_of
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
@@ -185,6 +185,7 @@ class Worker:
             rng=self._rng,
             finished=words.finished,
             slots=self.slots if self.supervised else None,
+            tracing=tracing_of(self.app),
         )
         async with contextlib.AsyncExitStack() as stack:
             for executor in executors.values():

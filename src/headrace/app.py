@@ -187,7 +187,8 @@ class App:
                 volume_threshold=settings.circuit_volume_threshold,
                 timeout=settings.circuit_timeout,
             )
-            found = self._breakers.setdefault(service, Breaker(service, policy or default))
+            made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved)
+            found = self._breakers.setdefault(service, made)
         return found
 
     async def aclose(self) -> None:

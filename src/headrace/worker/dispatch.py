@@ -17,7 +17,7 @@ from headrace.core.task import ClaimedTask, Pool, Ref
 from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
-from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
+from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TasksStarted
 from headrace.telemetry.tracing import OPTION, Tracing
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
@@ -71,6 +71,7 @@ class Dispatcher:
             "command": options.commands,
         }
         self._admissions: set[asyncio.Task[None]] = set()
+        self._started: list[tuple[ClaimedTask, float]] = []
         self._turn_pending = False
         self._accepting = True
         self.holding = Holding()
@@ -222,8 +223,8 @@ class Dispatcher:
             if not isinstance(launch, Launch):
                 self._settle(held, launch)
                 return True
-            if self._bus.hears(TaskStarted):
-                self._announce(held, executor)
+            if self._bus.hears(TasksStarted):
+                self._announce(held, now)
             if held.trace is not None:
                 launch = self._traced(held, executor, launch)
             held.entered = now
@@ -304,19 +305,21 @@ class Dispatcher:
                 return
             if not _is_ours(held):
                 return
-        if self._bus.hears(TaskStarted):
-            self._announce(held, executor)
+        if self._bus.hears(TasksStarted):
+            self._announce(held, time.monotonic())
         if held.trace is not None:
             launch = self._traced(held, executor, launch)
         self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
-    def _announce(self, held: Held, executor: Executor) -> None:
-        claim = held.claim
-        self._bus.emit(
-            TaskStarted(
-                task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
-            )
-        )
+    def _announce(self, held: Held, now: float) -> None:
+        """Together with whatever else starts in this turn of the loop."""
+        if not self._started:
+            asyncio.get_running_loop().call_soon(self._tell_started)
+        self._started.append((held.claim, held.claim.waited + now - held.since))
+
+    def _tell_started(self) -> None:
+        started, self._started = self._started, []
+        self._bus.emit(TasksStarted(started=started))
 
     def _traced(self, held: Held, executor: Executor, launch: Launch) -> Launch:
         """What it runs continues the trace of its claim."""

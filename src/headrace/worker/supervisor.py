@@ -131,9 +131,8 @@ class Supervisor:
         return store
 
     async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
-        host, port = self.options.metrics_host, self.options.metrics_port
-        if port is not None:
-            page = exposed(store=store, bus=self.bus, directory=directory, host=host, port=port)
+        if self.options.metrics_port is not None:
+            page = exposed(store=store, bus=self.bus, directory=directory, options=self.options)
             self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:

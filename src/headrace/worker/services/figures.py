@@ -1,8 +1,10 @@
 """Depths and workers for metrics: one process of all counts them, within a small part of its time."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 
+from headrace.core.lanes import retry_ratio
 from headrace.core.task import WorkerRecord
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
@@ -19,10 +21,18 @@ class FigureKeeper(Service):
 
     name = "figures"
 
-    def __init__(self, *, store: Store, identity: str, interval: float = _INTERVAL) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: str,
+        ratio: Callable[[int], float] = retry_ratio,
+        interval: float = _INTERVAL,
+    ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._store = store
         self._identity = identity
+        self._ratio = ratio
         self._figures: Figures | None = None
         self._leads_until = 0.0
 
@@ -43,6 +53,8 @@ class FigureKeeper(Service):
         now = await self._store.now()
         self._figures = Figures(
             depths={queue.name: dict(queue.depths) for queue in queues},
+            retry_ratios={queue.name: self._ratio(queue.depths.get("retry", 0)) for queue in queues},
+            dead_letters=await self._store.dead_letter_depth(),
             workers=sum(worker.state != "stopping" and _beats(worker, now) for worker in workers),
             heartbeat_ages={worker.id: max(0.0, (now - worker.last_heartbeat).total_seconds()) for worker in workers},
             seen=began,

@@ -13,6 +13,7 @@ from headrace.worker.services.rescuer import ALIVE
 
 _ROLE = "figures"
 _INTERVAL = 2.0
+_MOST_QUEUES = 1000
 _SHARE = 0.02  # of the time, at most
 
 
@@ -35,6 +36,7 @@ class FigureKeeper(Service):
         self._ratio = ratio
         self._figures: Figures | None = None
         self._leads_until = 0.0
+        self._seen: dict[str, None] = {}
 
     @property
     def figures(self) -> Figures | None:
@@ -48,12 +50,16 @@ class FigureKeeper(Service):
             self._leads_until = 0.0
             return None
         self._leads_until = began + lease
-        queues = await self._store.queues()
+        queues = {queue.name: dict(queue.depths) for queue in await self._store.queues()}
+        # An empty queue is at zero, not gone: a gap in its curve says that nobody looked.
+        if len(self._seen) < _MOST_QUEUES:
+            self._seen |= dict.fromkeys(queues)
+        queues = {**{name: {} for name in self._seen}, **queues}
         workers = await self._store.workers(states=ALIVE)
         now = await self._store.now()
         self._figures = Figures(
-            depths={queue.name: dict(queue.depths) for queue in queues},
-            retry_ratios={queue.name: self._ratio(queue.depths.get("retry", 0)) for queue in queues},
+            depths=queues,
+            retry_ratios={name: self._ratio(depths.get("retry", 0)) for name, depths in queues.items()},
             dead_letters=await self._store.dead_letter_depth(),
             workers=sum(worker.state != "stopping" and _beats(worker, now) for worker in workers),
             heartbeat_ages={worker.id: max(0.0, (now - worker.last_heartbeat).total_seconds()) for worker in workers},

@@ -42,10 +42,13 @@ def main() -> None:
 
     logs.configure_child()  # before the user's module may do it
     try:
-        logs.use_redaction(child.load_source(target))
+        source = child.load_source(target)
     except BaseException:
         control.sendall(wire.encode(("failed", traceback.format_exc())))
         os._exit(1)  # a thread that the module started would keep it alive
+    logs.use_redaction(source)
+    if (tracing := getattr(source, "tracing", None)) is not None:
+        tracing.preload()
     if "headrace.client.arguments" in sys.modules:  # whose first use imports it: once here, not in every child
         importlib.import_module("pydantic.type_adapter")
     control.sendall(wire.encode(("ready", None)))

@@ -16,10 +16,11 @@ _SHAPES = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-# A name, then what parts it from its value: `=`, `:`, or, after dashes, a space. Quotes may stand around the name.
+# A name, then what parts it from its value: `=`, `:`, or, after dashes, a space. Quotes may stand around the name. Not
+# what messages say of `task refresh_token: …`, nor the id of a worker on a host of such a name (`auth-1:4711:17948`).
 _NAMED = re.compile(
-    r"""(?<![\w.-])(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*)(?:\\?["'])?"""
-    r"""(?P<sign>\s*(?:=>|[=:](?!/))\s*|(?<=\w)[ ](?=\S))"""
+    r"""(?<![\w.-])(?<!\btask )(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*)(?:\\?["'])?"""
+    r"""(?P<sign>\s*(?:=>|=|:(?!/|\d+:\d))\s*|(?<=\w)[ ](?=\S))"""
 )
 # How an error is called is no name of a value: `KeyError: 'color'`.
 _ERROR = re.compile(r"(?:Error|Exception|Warning|Expired|Failed|Refused|Exceeded)$")

@@ -67,6 +67,10 @@ class Run(Protocol):
 
 
 class Tracing(Protocol):
+    def preload(self) -> None:
+        """Import what spans need, and start nothing: children are forked after this, and no task waits for it."""
+        ...
+
     def enqueueing(self, tasks: Sequence[NewTask]) -> AbstractContextManager[Sequence[NewTask]]:
         """Around the write of these tasks: yields them with the context that they carry. One span for all."""
         ...

@@ -114,6 +114,8 @@ class Worker:
 
     async def run(self) -> None:
         use_redaction(self.app)
+        if (tracing := tracing_of(self.app)) is not None:
+            tracing.preload()
         async with contextlib.AsyncExitStack() as stack:
             store = await stack.enter_async_context(self._opened_store())
             if store is None:

@@ -20,7 +20,7 @@ from headrace.core.settlement import Settlement
 from headrace.core.task import ClaimedTask, NewTask
 from headrace.telemetry.events import EXECUTORS, Event, TasksFinished
 from headrace.telemetry.opentelemetry import carrying
-from headrace.telemetry.opentelemetry.provider import ensure_provider
+from headrace.telemetry.opentelemetry.provider import ensure_provider, preload
 from headrace.telemetry.redaction import Redaction
 from headrace.telemetry.running import SOURCES
 from headrace.telemetry.tracing import Attempt, Trace, Traced, before_exit
@@ -45,6 +45,9 @@ class Spans:
             self._found, self._pid = trace.get_tracer("headrace", __version__), os.getpid()
             before_exit(_flush)
         return self._found
+
+    def preload(self) -> None:
+        preload()
 
     # --- where tasks are enqueued -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from headrace.cli.output import redacted
 from headrace.core.errors import HeadraceError, NotFound, StoreError
 
 OK, FAILED, USAGE, NOT_FOUND, UNAVAILABLE = 0, 1, 2, 3, 4
@@ -39,6 +40,6 @@ def explained(run: Callable[[], Any]) -> int:
 
 def _say(error: Exception, code: int) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]headrace:[/] {escape(str(error))}")
+    console.print(f"[bold red]headrace:[/] {escape(redacted(str(error)))}")
     sys.stderr.flush()
     return code

@@ -4,45 +4,75 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headrace.telemetry.redaction import DEFAULT, Redaction
+
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
+
+# What commands show of tasks goes through these rules: the built-in ones, and those of the App that was named.
+_redaction = DEFAULT
+
+
+def use_redaction(redaction: Redaction) -> None:
+    """From now on by the rules of this App."""
+    global _redaction
+    _redaction = redaction
+
+
+def redacted(text: str) -> str:
+    """For a text of a task that is printed otherwise than by the functions below, which do it themselves."""
+    return _redaction.text(text)
 
 
 _UNBOUNDED = 10_000
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, *, whole: bool = False) -> str:
     """One JSON text; ids are strings, because programs in other languages lose digits above 2^53."""
-    return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
+    return orjson.dumps(plain(value, whole=whole), option=orjson.OPT_INDENT_2).decode()
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, *, whole: bool = False) -> Any:
+    """Without secrets, unless the `whole` is asked for: by name in mappings and in JSON, and in texts. The fields of
+    our own records are no secrets by their names; what tasks put into them may be.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: plain(_stringly(field.name, getattr(value, field.name))) for field in dataclasses.fields(value)
-        }
+        names = [field.name for field in dataclasses.fields(value)]
+        if hasattr(value, "log_ref"):
+            names.append("log_ref")
+        return {name: plain(_stringly(name, getattr(value, name)), whole=whole) for name in names}
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, str) and not whole:
+        return _redaction.text(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(_stringly(str(key), item)) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        found = cast("Mapping[Any, Any]", value)
+        return {str(key): _item(str(key), item, whole=whole) for key, item in found.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [plain(item, whole=whole) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
+
+
+def _item(name: str, value: Any, *, whole: bool) -> Any:
+    if not whole and _redaction.is_secret(name):
+        return _redaction.value(value, name)
+    return plain(_stringly(name, value), whole=whole)
 
 
 def _stringly(name: str, value: Any) -> Any:
     return str(value) if name in ("id", "task", "job") and isinstance(value, int) else value
 
 
-def print_json(value: Any) -> None:
-    print(as_json(value), flush=True)
+def print_json(value: Any, *, whole: bool = False) -> None:
+    """Without secrets, see `plain`."""
+    print(as_json(value, whole=whole), flush=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
@@ -50,7 +80,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
+        table.add_row(*(Text("" if cell is None else visible(_redaction.text(str(cell)))) for cell in row))
     if not table.row_count:
         console.print(f"[dim]{empty}[/]")
     elif console.is_terminal:

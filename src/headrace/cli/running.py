@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from rich.markup import escape
@@ -12,7 +12,8 @@ from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
 from headrace.core.errors import OptionError
 from headrace.core.memory import memory_bytes
-from headrace.settings import Settings
+from headrace.settings import Settings, read_settings
+from headrace.telemetry.logs import LogFormat, LogOptions
 from headrace.worker.options import WorkerOptions
 from headrace.worker.spawning import take
 
@@ -116,6 +117,16 @@ MetricsHost = Annotated[
 NoScheduler = Annotated[
     bool, typer.Option("--no-scheduler", help="Fire no schedules here: `headrace scheduler` or another worker does.")
 ]
+LogLevelFlag = Annotated[
+    str | None,
+    typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.", show_default="info"),
+]
+LogFormatFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--log-format", metavar="FORMAT", help="console for people, json for programs.", show_default="console"
+    ),
+]
 
 _THREADS = 4  # where tasks ask for threads and nobody said how many
 
@@ -140,6 +151,8 @@ def worker(
     reload: Reload = False,
     reload_dir: ReloadDirs = None,
     reload_channel: ReloadChannel = None,
+    log_level: LogLevelFlag = None,
+    log_format: LogFormatFlag = None,
 ) -> None:
     """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
 
@@ -148,7 +161,7 @@ def worker(
     if reload and burst:
         raise CommandError("--reload and --burst contradict each other: a burst ends, and nothing is left to reload")
     if reload and reload_channel is None:
-        _reload(target, reload_dir)
+        _reload(target, reload_dir, log_options(log_level, log_format))
     given: dict[str, Any] = {
         "queues": None if queues is None else _names(queues),
         "concurrency": concurrency,
@@ -165,6 +178,8 @@ def worker(
         "scheduler": False if no_scheduler else None,
         "max_memory": _memory(max_memory, "--max-memory"),
         "kill_memory": _memory(kill_memory, "--kill-memory"),
+        "log_level": log_level,
+        "log_format": log_format,
     }
     _supervise(target, given, burst=burst, handover=_handover(reload_channel))
 
@@ -186,10 +201,12 @@ def up(
     reload: Reload = False,
     reload_dir: ReloadDirs = None,
     reload_channel: ReloadChannel = None,
+    log_level: LogLevelFlag = None,
+    log_format: LogFormatFlag = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     if reload and reload_channel is None:
-        _reload(target, reload_dir)
+        _reload(target, reload_dir, log_options(log_level, log_format))
     handover = _handover(reload_channel)
     app = load_app(target)
     if handover is None or handover.number == 1:
@@ -207,15 +224,24 @@ def up(
         "scheduler": False if no_scheduler else None,
         "max_memory": _memory(max_memory, "--max-memory"),
         "kill_memory": _memory(kill_memory, "--kill-memory"),
+        "log_level": log_level,
+        "log_format": log_format,
     }
     _supervise(target, given, upgrade=True, handover=handover)
 
 
-def _reload(target: str, directories: list[Path] | None) -> NoReturn:
+def log_options(level: str | None, format: str | None) -> LogOptions:
+    """For a process without an App: the flags, then HEADRACE_LOG_LEVEL and HEADRACE_LOG_FORMAT."""
+    given = {"log_level": level, "log_format": format}
+    settings = read_settings({name: value for name, value in given.items() if value is not None})
+    return LogOptions(level=settings.log_level, format=cast("LogFormat", settings.log_format))
+
+
+def _reload(target: str, directories: list[Path] | None, logs: LogOptions) -> NoReturn:
     """Watch, and let others work: this process must not import what will be changed."""
     from headrace.worker.reloading import run
 
-    raise typer.Exit(run([sys.executable, "-m", "headrace.cli", *sys.argv[1:]], target, directories or ()))
+    raise typer.Exit(run([sys.executable, "-m", "headrace.cli", *sys.argv[1:]], target, directories or (), logs=logs))
 
 
 def _handover(channel: str | None) -> "Handover | None":
@@ -285,6 +311,8 @@ def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> 
         "metrics_host": settings.metrics_host,
         "max_memory": settings.max_memory,
         "kill_memory": settings.kill_memory,
+        "log_level": settings.log_level,
+        "log_format": settings.log_format,
         "retry_ratio": settings.retry_ratio,
         "retry_warning": settings.retry_queue_warning,
         "retry_critical": settings.retry_queue_critical,

@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from headrace.cli.failures import FAILED, CommandError
-from headrace.cli.output import ago, console, print_json, print_table, visible
+from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
@@ -99,7 +99,7 @@ def show(id: Id, database: Database = None, name: Namespace = "headrace", json: 
     }
     for label, value in facts.items():
         if value not in (None, ""):
-            console.print(f"[bold]{label:>10}[/]  {escape(visible(str(value)))}")
+            console.print(f"[bold]{label:>10}[/]  {escape(visible(redacted(str(value))))}")
     print_table(
         "\nattempts",
         ("claim", "attempt", "state", "charged", "started", "error", "late report"),
@@ -118,7 +118,7 @@ def show(id: Id, database: Database = None, name: Namespace = "headrace", json: 
         empty="no attempt yet",
     )
     for line in lines:
-        console.print(f"[dim]{line.at:%H:%M:%S} {line.stream}[/] {escape(visible(line.line))}")
+        console.print(f"[dim]{line.at:%H:%M:%S} {line.stream}[/] {escape(visible(redacted(line.line)))}")
 
 
 @commands.command(epilog="Example: headrace tasks cancel 42 43")
@@ -164,5 +164,5 @@ def _state(record: TaskRecord) -> str:
 def _short(text: str | None, width: int = 60) -> str:
     if not text:
         return ""
-    line = " ".join(text.splitlines())
+    line = " ".join(redacted(text).splitlines())  # before it is cut: half a JSON text is harder to read
     return line if len(line) <= width else line[: width - 1] + "…"

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -136,7 +136,8 @@ class Engine:
     async def enqueue(self, tasks: Sequence[NewTask], *, connection: Any = None) -> list[Enqueued]:
         """Write tasks: in the user's transaction when there is one, else durable when this returns."""
         if self.middleware:
-            answers = await self._enqueue_wrapped(tasks, connection)
+            with self.around(tasks) as changed:
+                answers = await self._enqueue(changed, connection)
         else:
             answers = await self._enqueue(tasks, connection)
         # What is part of the user's transaction cannot run before they commit.
@@ -149,12 +150,14 @@ class Engine:
         if self.inline is not None:
             await self.inline.readied(())
 
-    async def _enqueue_wrapped(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
+    @contextmanager
+    def around(self, tasks: Sequence[NewTask]) -> Generator[Sequence[NewTask]]:
+        """The middleware around a write of tasks: yields those to write."""
         with ExitStack() as stack:
             for middleware in self.middleware:
                 changed = stack.enter_context(middleware.enqueue(tasks))
                 tasks = tasks if changed is None else changed
-            return await self._enqueue(tasks, connection)
+            yield tasks
 
     async def enqueue_each(
         self, chunks: Iterator[Sequence[NewTask]], *, connection: Any = None

@@ -52,7 +52,9 @@ class Jobs:
             self._engine.counting.job_created(job.tasks, answers)
             return id
 
-        id = await self._engine.run(create)
+        with self._engine.around(job.tasks) as changed:
+            job = dataclasses.replace(job, tasks=tuple(changed))
+            id = await self._engine.run(create)
         await self._engine.readied()
         return await self.aget(id)
 

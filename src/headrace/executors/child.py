@@ -43,7 +43,7 @@ from headrace.executors.invocation import (
 )
 from headrace.executors.slots import CHILD, SlotTable
 from headrace.runtime.memory import resident
-from headrace.telemetry.relay import flush_before_exit
+from headrace.telemetry import relay, tracing
 
 TOKEN = struct.Struct("<q")
 EXIT_TOKEN = 0
@@ -109,7 +109,8 @@ def main(config: ChildConfig, *, connection: int, tokens: int) -> None:
         worker.sendall(wire.encode(("failed", traceback.format_exc())))
         raise
     child.live()
-    flush_before_exit()
+    relay.flush_before_exit()
+    tracing.flush_before_exit()
 
 
 class Child:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.watchfiles import changes, need_watchfiles
-from headrace.telemetry.console import log_to_console
+from headrace.telemetry.logs import LogOptions, configure
 from headrace.worker.generation import Generation
 
 IGNORED = frozenset({".venv", "venv", "__pycache__", ".git", "node_modules", "site-packages", ".tox", ".mypy_cache"})
@@ -27,13 +27,13 @@ _LONGEST_HANDOVER = 5.0  # for a loop that is blocked: then both take tasks for 
 logger = logging.getLogger("headrace.worker")
 
 
-def run(command: Sequence[str], target: str, directories: Sequence[Path] = ()) -> int:
+def run(command: Sequence[str], target: str, directories: Sequence[Path] = (), *, logs: LogOptions) -> int:
     """Blocks until it is told to stop, or what it started ended by itself; the exit code.
 
     `command` starts a worker or `up`, without the channel that this adds.
     """
     need_watchfiles()
-    log_to_console(logging.INFO)
+    configure(logs)
     roots = [path.resolve() for path in directories] or source_directories(target)
     logger.info("watching *.py below %s", ", ".join(map(str, roots)))
     return asyncio.run(Reloader(command, changes(roots, lambda path: is_source(path, roots))).run())

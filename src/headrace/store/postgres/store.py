@@ -72,6 +72,7 @@ class PostgresStore:
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
         self.retry_depth = upkeep.retry_depth
+        self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
         self.lead = upkeep.lead
         self.register = liveness.register

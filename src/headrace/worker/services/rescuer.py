@@ -88,7 +88,7 @@ async def empty_hands(
         if counts := counted(finished):
             await count_for(store, worker, counts)
         if bus is not None and finished:
-            bus.emit(TasksFinished(finished=finished))
+            bus.emit(TasksFinished(finished=finished, worker=worker))
         if not report.accepted and not report.repeated:
             return charged, released  # others were faster with all of them
 

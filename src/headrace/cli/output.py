@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import orjson
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from headrace.core.task import TaskRecord
 
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
@@ -20,6 +20,8 @@ _UNBOUNDED = 10_000
 
 def as_json(value: Any) -> str:
     """One JSON text; ids are strings, because programs in other languages lose digits above 2^53."""
+    import orjson
+
     return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
 
 
@@ -41,11 +43,27 @@ def _stringly(name: str, value: Any) -> Any:
     return str(value) if name in ("id", "task", "job") and isinstance(value, int) else value
 
 
+def shown(record: "TaskRecord") -> "TaskRecord":
+    """A task as it may be printed. Every command passes what it prints through here: the one place to hide secrets."""
+    return record
+
+
 def print_json(value: Any) -> None:
     print(as_json(value), flush=True)
 
 
+def print_json_line(value: Any) -> None:
+    """One value, one line: what goes on for a while is read as it comes."""
+    import orjson
+
+    print(orjson.dumps(plain(value)).decode(), flush=True)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    # Imported where they are used, as in every file here: `headrace --help` and completion load all of them.
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")

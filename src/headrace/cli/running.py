@@ -1,6 +1,6 @@
 """`headrace worker` and `headrace up`: run tasks until told to stop."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -8,9 +8,10 @@ from rich.markup import escape
 from headrace.cli.failures import CommandError
 from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
-from headrace.settings import Settings
-from headrace.worker.options import WorkerOptions
-from headrace.worker.spawning import take
+
+if TYPE_CHECKING:
+    from headrace.settings import Settings
+    from headrace.worker.options import WorkerOptions
 
 Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
@@ -132,6 +133,8 @@ def up(
 
 
 def _supervise(target: str, given: dict[str, Any], *, burst: bool = False, upgrade: bool = False) -> None:
+    from headrace.worker.spawning import take
+
     first = take()
     try:
         # Imported here: a third of the time that every other command would take to begin.
@@ -158,8 +161,10 @@ def _names(queues: str) -> tuple[str, ...]:
     return names
 
 
-def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> WorkerOptions:
+def worker_options(settings: "Settings", *, burst: bool = False, **flags: Any) -> "WorkerOptions":
     """A flag wins over the app's settings, which hold what App(...) and the environment said."""
+    from headrace.worker.options import WorkerOptions
+
     values: dict[str, Any] = {
         "queues": settings.queues,
         "concurrency": settings.concurrency,

@@ -26,8 +26,6 @@ def bench(
     from headrace.cli.benching import Plan, measure
 
     url, _ = place_of(database, "headrace")
-    if not json:
-        console.print(f"measuring {shown_url(url)} for about {seconds:g} s", markup=False)
     found = measure(url, Plan(seconds=seconds, tasks=tasks, processes=processes))
     if json:
         print_json(found)
@@ -36,7 +34,7 @@ def bench(
         "one by one": f"{found.single:,.0f} enqueues a second, each durable before the next",
         "in batches": f"{found.batch:,.0f} enqueues a second",
         "drained": f"{found.drained:,.0f} tasks a second, {found.done:,} tasks, worker processes: {processes}",
-        "store": f"{found.product}, {found.durability}",
+        "store": f"{found.product}, {found.durability}, {shown_url(url)}",
     }
     for label, value in rows.items():
-        console.print(f"[bold]{label:>11}[/]  {value}")
+        console.print(f"{label:>11}  {value}", markup=False)

@@ -122,16 +122,19 @@ def _one_by_one(nothing: Any, plan: Plan) -> tuple[int, float]:
     """Each is durable before the next begins."""
     n, began = 0, time.monotonic()
     until = began + plan.seconds * 0.2
-    while time.monotonic() < until and n < _QUEUE:
-        nothing.using(queue="single").enqueue(n=n)
-        n += 1
+    one = nothing.using(queue="single")
+    with progress_bar("enqueue one by one", None) as advance:
+        while time.monotonic() < until and n < _QUEUE:
+            one.enqueue(n=n)
+            n += 1
+            advance(1)
     return n, n / (time.monotonic() - began)
 
 
 def _in_batches(nothing: Any, plan: Plan) -> tuple[int, float]:
     n, began = 0, time.monotonic()
     until = began + plan.seconds * 0.2
-    with progress_bar("enqueue", plan.tasks) as advance:
+    with progress_bar("enqueue in batches", plan.tasks) as advance:
         while n < plan.tasks and (not n or time.monotonic() < until):
             size = min(_CHUNK, plan.tasks - n, _QUEUE - n % _QUEUE)
             nothing.using(queue=f"batch-{n // _QUEUE}").enqueue_many([{"n": n + i} for i in range(size)])

@@ -47,7 +47,8 @@ def doctor(
 
     async def gather() -> "list[Finding]":
         findings: list[Finding] = []
-        async for finding in visit(url, namespace, target, thorough=thorough):
+        async for found in visit(url, namespace, target, thorough=thorough):
+            finding = found if target is None else _for(found, target)
             findings.append(finding)
             if not json:
                 _print(finding)
@@ -59,9 +60,16 @@ def doctor(
     if json:
         print_json({"healthy": not wrong, "findings": findings})
     else:
-        console.print(f"\n{wrong} problems, {warnings} warnings" if wrong or warnings else "\nnothing is wrong")
+        console.print(f"\nproblems: {wrong}, warnings: {warnings}" if wrong or warnings else "\nnothing is wrong")
     if wrong:
         raise typer.Exit(FAILED)
+
+
+def _for(finding: "Finding", target: str) -> "Finding":
+    """With the App of this command line in the commands that mend."""
+    from dataclasses import replace
+
+    return replace(finding, mend=finding.mend.replace("MODULE:APP", target)) if finding.mend else finding
 
 
 def _print(finding: "Finding") -> None:

@@ -1,6 +1,7 @@
 """What commands print: a table for people, JSON for programs."""
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
-
-
-_UNBOUNDED = 10_000
 
 
 def as_json(value: Any) -> str:
@@ -60,6 +58,16 @@ def print_json_line(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    texts = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
+    if not texts:
+        console.print(f"[dim]{empty}[/]")
+    elif console.is_terminal:
+        _print_for_people(title, columns, texts)
+    else:
+        _print_for_programs(title, columns, texts)
+
+
+def _print_for_people(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
     # Imported where they are used, as in every file here: `headrace --help` and completion load all of them.
     from rich.table import Table
     from rich.text import Text
@@ -68,13 +76,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
-    if not table.row_count:
-        console.print(f"[dim]{empty}[/]")
-    elif console.is_terminal:
-        console.print(table, soft_wrap=False)
-    else:  # one task, one line: what reads it has no width
-        Console(highlight=False, width=_UNBOUNDED).print(table)
+        table.add_row(*map(Text, row))
+    console.print(table, soft_wrap=False)
+
+
+def _print_for_programs(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """One task, one line: what reads it has no width."""
+    lines = [list(columns), *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    if title:
+        print(title)
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    sys.stdout.flush()
 
 
 def visible(text: str) -> str:

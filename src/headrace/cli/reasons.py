@@ -151,6 +151,9 @@ def _gate(key: str, holders: Sequence[int]) -> Why:
 def _not_due(record: TaskRecord, around: Surroundings) -> Why:
     when = f"{ago(record.eligible_at)}, at {record.eligible_at:%Y-%m-%d %H:%M:%S} UTC"
     last = around.last
+    if record.claim_no > (last.claim_no if last else 0):
+        why = "a rate, an open breaker, an unknown name, or its worker stopped"
+        return Why(what=f"claim {record.claim_no} went back uncharged ({why}); again {when}")
     if last is None:
         return Why(what=f"it is not due before {when}")
     why = f" ({last.error_class}: {short(last.error_message, 200)})" if last.error_class else ""
@@ -161,7 +164,7 @@ def _not_due(record: TaskRecord, around: Surroundings) -> Why:
         case AttemptState.SNOOZED:
             return Why(what=f"it asked to run again {when}")
         case _:
-            return Why(what=f"it went back uncharged{why}: a rate, an open breaker or an unknown name; again {when}")
+            return Why(what=f"claim {last.claim_no} {last.state}{why}, uncharged; again {when}")
 
 
 def _no_worker(queue: str, around: Surroundings) -> Why | None:

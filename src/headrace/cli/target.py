@@ -93,8 +93,8 @@ def place_of(database: str | None, name: str) -> tuple[str, str]:
 def store_of(database: str | None, name: str, *, must_exist: bool = True) -> "Store":
     """The store that a command without an App works on; `database` may also name an App.
 
-    A mistyped SQLite path must not become an empty ledger that is then found sound: only what makes a schema may
-    make the file.
+    A mistyped SQLite path or name must not become an empty ledger that is then found sound: only what makes a schema
+    may make the file.
     """
     from headrace.store.base import StoreOptions
     from headrace.store.connect import connect
@@ -102,7 +102,7 @@ def store_of(database: str | None, name: str, *, must_exist: bool = True) -> "St
     url, name = place_of(database, name)
     if must_exist:
         require_file(url)
-    return connect(url, StoreOptions(name=name))
+    return connect(url, StoreOptions(name=name, migrate=not must_exist))
 
 
 def require_file(url: str) -> None:

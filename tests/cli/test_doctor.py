@@ -134,7 +134,9 @@ def test_a_file_of_somebody_else(tmp_path: Path):
 
 
 def test_no_schema(shell: Shell):
-    sqlite3.connect("empty.db").executescript("CREATE TABLE mine (id)").close()
+    connection = sqlite3.connect("empty.db")
+    connection.execute("CREATE TABLE mine (id)")
+    connection.close()
     assert found(shell, "problem", "schema", "--database", "sqlite:///empty.db")["mend"] == "headrace db upgrade"
     code, _ = findings(shell, "--name", "nobody")
     assert code == FAILED
@@ -237,8 +239,10 @@ def test_a_pool_that_is_larger_than_the_server_allows(shell: Shell, postgres_url
 
 
 def test_a_store_that_is_not_durable(shell: Shell):
-    (shell.folder / "hasty.py").write_text(f"from headrace import App\n\napp = App({shell.url!r}, synchronous='OFF')\n")
-    assert "synchronous=OFF" in found(shell, "warning", "durability", "hasty:app")["what"]
+    (shell.folder / "hasty.py").write_text(
+        f"from headrace import App\n\napp = App({shell.url!r}, synchronous='NORMAL')\n"
+    )
+    assert "synchronous=NORMAL" in found(shell, "warning", "durability", "hasty:app")["what"]
 
 
 def test_clocks_that_disagree():

@@ -22,7 +22,6 @@ class Section:
     columns: Sequence[str]
     rows: Sequence[Sequence[Text | str]]
     empty: str
-    wide: frozenset[str] = frozenset()  # columns that only a wide screen has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class Board:
         sections = sections_of(self.snapshot, self.rates)
         room = height - len(head) - len(foot)
         rows = allotted(room, [max(1, len(section.rows)) for section in sections])
-        tables = [table_of(section, n, wide=width >= 90) for section, n in zip(sections, rows, strict=True) if n > 0]
+        tables = [table_of(section, n, width) for section, n in zip(sections, rows, strict=True) if n > 0]
         parts = [part for table in tables for part in (table, Text(""))][:-1]
         return Group(*head, *parts, *foot)
 
@@ -80,8 +79,16 @@ def sections_of(snapshot: Snapshot, rates: Mapping[str, Rate]) -> list[Section]:
     return found
 
 
-def table_of(section: Section, rows: int, *, wide: bool) -> Table:
-    kept = [index for index, column in enumerate(section.columns) if wide or column not in section.wide]
+# The width of a screen from which on it has a column; the others it always has.
+_FROM = {
+    "primary": 30, "in flight": 40, "retry": 50, "scheduled": 65, "waiting": 65,
+    "state": 40, "done/s": 50, "done": 60, "failed": 60, "failed/s": 90, "beat": 90, "queues": 90,
+    "task": 30, "error": 50, "ago": 80, "attempts": 90, "next": 30,
+}  # fmt: skip
+
+
+def table_of(section: Section, rows: int, width: int) -> Table:
+    kept = [index for index, column in enumerate(section.columns) if width >= _FROM.get(column, 0)]
     table = Table(box=None, pad_edge=False, header_style="bold reverse", expand=True)
     for position, index in enumerate(kept):
         numbers = position > 0 and section.columns[index] in _NUMBERS
@@ -90,12 +97,13 @@ def table_of(section: Section, rows: int, *, wide: bool) -> Table:
             no_wrap=True,
             overflow="ellipsis",
             justify="right" if numbers else "left",
+            min_width=None if position else 9,
             ratio=None if numbers else _RATIOS.get(section.columns[index], 1),
         )
-    shown = section.rows if len(section.rows) <= rows else section.rows[: max(0, rows - 1)]
+    shown = section.rows if len(section.rows) <= rows else section.rows[: max(1, rows - 1)]
     for row in shown:
         table.add_row(*(row[index] for index in kept))
-    if len(shown) < len(section.rows):
+    if len(shown) < min(rows, len(section.rows)):
         table.add_row(Text(f"… {len(section.rows) - len(shown)} more", style="dim"))
     elif not section.rows:
         table.add_row(Text(section.empty, style="dim"))
@@ -149,9 +157,7 @@ def _workers(snapshot: Snapshot, rates: Mapping[str, Rate]) -> Section:
             ]
         )
     columns = ("WORKER", "state", "beat", "queues", "done", "failed", "done/s", "failed/s")
-    return Section(
-        columns=columns, rows=rows, empty="no worker is active", wide=frozenset({"queues", "beat", "failed/s"})
-    )
+    return Section(columns=columns, rows=rows, empty="no worker is active")
 
 
 def _failures(snapshot: Snapshot) -> Section:
@@ -166,7 +172,7 @@ def _failures(snapshot: Snapshot) -> Section:
         for task in snapshot.failures
     ]
     columns = ("FAILED", "task", "ago", "attempts", "error")
-    return Section(columns=columns, rows=rows, empty="no failures", wide=frozenset({"attempts", "ago"}))
+    return Section(columns=columns, rows=rows, empty="no failures")
 
 
 def _fires(snapshot: Snapshot) -> Section:

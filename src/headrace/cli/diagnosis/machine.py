@@ -47,22 +47,21 @@ def extra(name: str) -> Finding:
 
 def place(url: str, mounts: str | None = None) -> Iterator[Finding]:
     """The URL, and where it leads: the file and its folder. A problem here means that nothing can be opened."""
-    shown = shown_url(url)
     scheme = url.partition("://")[0].partition("+")[0] if "://" in url else ""
     if scheme in ("postgresql", "postgres"):
-        yield fine("url", shown)
+        yield fine("url", shown_url(url))
         yield extra("postgres")
     elif scheme == "sqlite":
-        yield from _file(url, shown, mounts)
+        yield from _file(url, mounts)
     else:
         yield problem(
             "url",
-            f"database URL {shown!r} is not understood",
+            f"database URL {shown_url(url)!r} is not understood",
             "write sqlite:///headrace.db or postgresql://user@host/db",
         )
 
 
-def _file(url: str, shown: str, mounts: str | None) -> Iterator[Finding]:
+def _file(url: str, mounts: str | None) -> Iterator[Finding]:
     try:
         path = sqlite_path(url)
     except SettingsError as error:
@@ -74,7 +73,7 @@ def _file(url: str, shown: str, mounts: str | None) -> Iterator[Finding]:
         yield problem("url", "a store in memory is seen by its own process only", "name a file: sqlite:///headrace.db")
         return
     file = Path(path).absolute()
-    yield fine("url", shown)
+    yield fine("url", shown_url(url))
     if not file.parent.is_dir():
         yield problem("file", f"the folder {file.parent} does not exist", f"mkdir -p {file.parent}")
         return

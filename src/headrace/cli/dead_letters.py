@@ -190,36 +190,36 @@ def _act(
     from headrace.cli.progress import progress_bar
     from headrace.cli.selecting import COUNTED, Tally, act_on
 
-    tally = Tally()
-
-    async def run(store: "Store") -> int | None:
-        """How many there are, when nothing is done about it."""
-        act = store.retry if verb == "retry" else store.purge
+    async def count(store: "Store") -> int:
         if isinstance(chosen, list):
-            found = [id for id, record in (await store.get(chosen)).items() if record.dead_letter]
-            if dry_run or not (yes or _agreed(verb, len(found), f"{len(found)}")):
-                return len(found)
-            tally.add(chosen, await act(found))
-            return None
+            return sum(record.dead_letter for record in (await store.get(chosen)).values())
         # Everything is counted only for whoever asked for the number.
-        n = await chosen.count(store, most=sys.maxsize if dry_run else COUNTED)
-        if dry_run or not n or not (yes or _agreed(verb, n, f"{n}" if n <= COUNTED else f"more than {COUNTED:,}")):
-            return n
-        with progress_bar(verb, n if n <= COUNTED else None) as advance:
-            await act_on(store, chosen, act, tally, advance)
-        return None
+        return await chosen.count(store, most=sys.maxsize if dry_run else COUNTED)
 
+    async def act(store: "Store") -> None:
+        write = store.retry if verb == "retry" else store.purge
+        if isinstance(chosen, list):
+            dead = [id for id, record in (await store.get(chosen)).items() if record.dead_letter]
+            tally.add(chosen, await write(dead))
+            return
+        with progress_bar(verb, n if n <= COUNTED else None) as advance:
+            await act_on(store, chosen, write, tally, advance)
+
+    n, tally = with_store(database, name, count), Tally()
+    # Asked outside of any event loop, which would keep Ctrl-C to itself.
+    nothing = not n and not isinstance(chosen, list)
+    if dry_run or nothing or not (yes or _agreed(verb, f"{n}" if n <= COUNTED else f"more than {COUNTED:,}")):
+        if json:
+            print_json({"matched": n, _PAST[verb]: 0, "kept": []})
+        else:
+            console.print(f"{n} dead letters match; nothing was changed")
+        return
     try:
-        only_counted = with_store(database, name, run)
+        with_store(database, name, act)
     except KeyboardInterrupt:
         print(f"stopped; {_done(verb, tally)}", file=sys.stderr, flush=True)
         raise
-    if only_counted is not None and json:
-        print_json({"matched": only_counted, _PAST[verb]: 0})
-    elif only_counted is not None:
-        console.print(f"{only_counted} dead letters match; nothing was changed")
-    else:
-        _report(verb, tally, json=json)
+    _report(verb, tally, json=json)
 
 
 _PAST = {"retry": "retried", "purge": "purged"}
@@ -249,8 +249,9 @@ def _somebody_looks() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _agreed(verb: str, n: int, words: str) -> bool:
-    if not n or not _somebody_looks():
+def _agreed(verb: str, many: str) -> bool:
+    if not _somebody_looks():
         return True
-    question = {"retry": f"Run {words} dead letters once more?", "purge": f"Remove {words} dead letters for good?"}
-    return typer.confirm(question[verb])
+    return typer.confirm(
+        f"Run {many} dead letters once more?" if verb == "retry" else f"Remove {many} dead letters for good?"
+    )

@@ -55,10 +55,10 @@ async def _looked(store: Store, before: Board, rates: Rates) -> Board:
         async with asyncio.timeout(_PATIENCE):
             snapshot = await look(store)
     except TimeoutError:
-        outage = f"the store has not answered for {_PATIENCE:g} s; trying again"
+        outage = f"trying again: the store has not answered for {_PATIENCE:g} s"
         return Board(place=before.place, snapshot=before.snapshot, rates=before.rates, outage=outage)
     except (HeadraceError, OSError) as error:
-        outage = f"{error}; trying again"
+        outage = f"trying again: {error}"
         return Board(place=before.place, snapshot=before.snapshot, rates=before.rates, outage=outage)
     return Board(place=before.place, snapshot=snapshot, rates=rates.note(snapshot))
 

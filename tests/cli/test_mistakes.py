@@ -16,6 +16,7 @@ ABSENT = "sqlite:///absent.db"
 WITHOUT_A_STORE = [
     ["tasks", "list"], ["tasks", "show", "1"], ["tasks", "cancel", "1"], ["tasks", "retry", "1"],
     ["dlq", "list"], ["dlq", "show", "1"], ["dlq", "retry", "--all"], ["dlq", "purge", "--all", "--yes"],
+    ["jobs", "list"], ["jobs", "show", "1"], ["jobs", "cancel", "1"], ["jobs", "retry", "1"],
     ["queues", "list"], ["queues", "pause", "mail"], ["queues", "resume", "mail"], ["workers", "list"],
     ["logs"], ["logs", "1"], ["logs", "1", "--follow"], ["top"], ["top", "--once", "--json"],
     ["explain", "1"], ["health"], ["db", "check"], ["db", "prune"],
@@ -60,6 +61,10 @@ def one_line(shell: Shell, *words: str) -> tuple[int, str]:
         (["logs", "--claim", "2"], USAGE, "one task"),
         (["logs", "1", "--queue", "mail"], USAGE, "not both"),
         (["explain", "999"], NOT_FOUND, "no task 999"),
+        (["jobs", "show", "999"], NOT_FOUND, "no job 999"),
+        (["jobs", "cancel", "999"], NOT_FOUND, "job 999"),
+        (["jobs", "retry", "999"], NOT_FOUND, "job 999"),
+        (["jobs", "list", "--state", "sleeping"], USAGE, "sleeping"),
         (["health", "--check", "weather"], USAGE, "weather"),
         (["bench", "--database", "sqlite:///no/such/folder/x.db"], USAGE, "does not exist"),
         (["bench", "--database", "mysql://x/y"], FAILED, "not understood"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from headrace.cli import completing
-from headrace.cli.failures import FAILED, CommandError
+from headrace.cli.failures import FAILED, INTERRUPTED, CommandError
 from headrace.cli.helping import examples
 from headrace.cli.output import ago, console, print_json, print_table, shown
 from headrace.cli.target import Database, Json, Namespace, with_store
@@ -252,6 +252,8 @@ def _somebody_looks() -> bool:
 def _agreed(verb: str, many: str) -> bool:
     if not _somebody_looks():
         return True
-    return typer.confirm(
-        f"Run {many} dead letters once more?" if verb == "retry" else f"Remove {many} dead letters for good?"
-    )
+    question = f"Run {many} dead letters once more?" if verb == "retry" else f"Remove {many} dead letters for good?"
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        raise typer.Exit(INTERRUPTED) from None

@@ -13,6 +13,7 @@ from headrace.cli import (
     doctor,
     enqueueing,
     explaining,
+    jobs,
     logs,
     queues,
     running,
@@ -73,6 +74,7 @@ application.command("bench", epilog=bench.EPILOG)(bench.bench)
 application.command("demo", epilog=examples("headrace demo", "headrace demo --tasks 10000 --json"))(demo.demo)
 application.add_typer(tasks.commands, name="tasks")
 application.add_typer(dead_letters.commands, name="dlq")
+application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

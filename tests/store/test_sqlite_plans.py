@@ -11,7 +11,7 @@ from headrace.store.sqlite.connection import Transaction
 # Reads of tables that stay small.
 WHOLE = {"queue_rows", "workers", "schedules", "schedules_declared"}
 # A page in the order of the primary key, which stops at its limit.
-PAGES = {"list_live", "list_job_ids"}
+PAGES = {"list_live", "list_job_ids", "live_names"}
 # Looks over an index, which stop at their cap or at the next queue.
 CAPPED = {"queue_names", "ready_count", "scheduled_counts", "waiting_counts", "held_counts"}
 

@@ -1,15 +1,15 @@
 """`headrace db`: the schema, the invariants, the retention."""
 
-import dataclasses
-from collections import Counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.failures import FAILED
 from headrace.cli.output import console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
-from headrace.store.base import Pruned, Store
+
+if TYPE_CHECKING:
+    from headrace.store.base import Store
 
 commands = typer.Typer(no_args_is_help=True, help="Make and check the ledger's schema; remove old history.")
 
@@ -71,8 +71,12 @@ def prune(
     json: Json = False,
 ) -> None:
     """Remove old history, expired results and keys, in small transactions."""
+    import dataclasses
+    from collections import Counter
 
-    async def remove(store: Store) -> Counter[str]:
+    from headrace.store.base import Pruned
+
+    async def remove(store: "Store") -> Counter[str]:
         removed: Counter[str] = Counter({field.name: 0 for field in dataclasses.fields(Pruned)})
         while any((found := dataclasses.asdict(await store.prune(keep=days * 86_400))).values()):
             removed.update(found)

@@ -1,20 +1,22 @@
 """What commands print: a table for people, JSON for programs."""
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import orjson
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from headrace.telemetry.redaction import DEFAULT, Redaction
 
+if TYPE_CHECKING:
+    from headrace.core.task import TaskRecord
+
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
+
 
 # What commands show of tasks goes through these rules: the built-in ones, and those of the App that was named.
 _redaction = DEFAULT
@@ -31,11 +33,10 @@ def redacted(text: str) -> str:
     return _redaction.text(text)
 
 
-_UNBOUNDED = 10_000
-
-
 def as_json(value: Any, *, whole: bool = False) -> str:
     """One JSON text; ids are strings, because programs in other languages lose digits above 2^53."""
+    import orjson
+
     return orjson.dumps(plain(value, whole=whole), option=orjson.OPT_INDENT_2).decode()
 
 
@@ -70,23 +71,66 @@ def _stringly(name: str, value: Any) -> Any:
     return str(value) if name in ("id", "task", "job") and isinstance(value, int) else value
 
 
+def shown(record: "TaskRecord") -> "TaskRecord":
+    """A task as it may be printed: every command passes what it prints through here."""
+    return dataclasses.replace(
+        record,
+        arguments=redacted(record.arguments),
+        options=redacted(record.options),
+        progress=_redacted(record.progress),
+        result=_redacted(record.result),
+        error_message=_redacted(record.error_message),
+    )
+
+
+def _redacted(text: str | None) -> str | None:
+    return None if text is None else redacted(text)
+
+
 def print_json(value: Any, *, whole: bool = False) -> None:
     """Without secrets, see `plain`."""
     print(as_json(value, whole=whole), flush=True)
 
 
+def print_json_line(value: Any) -> None:
+    """One value, one line: what goes on for a while is read as it comes."""
+    import orjson
+
+    print(orjson.dumps(plain(value)).decode(), flush=True)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    texts = [["" if cell is None else visible(redacted(str(cell))) for cell in row] for row in rows]
+    if not texts:
+        console.print(f"[dim]{empty}[/]")
+    elif console.is_terminal:
+        _print_for_people(title, columns, texts)
+    else:
+        _print_for_programs(title, columns, texts)
+
+
+def _print_for_people(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    # Imported where they are used, as in every file here: `headrace --help` and completion load all of them.
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(_redaction.text(str(cell)))) for cell in row))
-    if not table.row_count:
-        console.print(f"[dim]{empty}[/]")
-    elif console.is_terminal:
-        console.print(table, soft_wrap=False)
-    else:  # one task, one line: what reads it has no width
-        Console(highlight=False, width=_UNBOUNDED).print(table)
+        table.add_row(*map(Text, row))
+    console.print(table, soft_wrap=False)
+
+
+def _print_for_programs(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """One task, one line: what reads it has no width."""
+    lines = [list(columns), *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    if title:
+        print(title)
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    sys.stdout.flush()
 
 
 def visible(text: str) -> str:

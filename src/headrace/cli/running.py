@@ -12,13 +12,12 @@ from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
 from headrace.core.errors import OptionError
 from headrace.core.memory import memory_bytes
-from headrace.settings import Settings, read_settings
-from headrace.telemetry.logs import LogFormat, LogOptions
-from headrace.worker.options import WorkerOptions
-from headrace.worker.spawning import take
 
 if TYPE_CHECKING:
+    from headrace.settings import Settings
+    from headrace.telemetry.logs import LogFormat, LogOptions
     from headrace.worker.handover import Handover
+    from headrace.worker.options import WorkerOptions
 
 Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
@@ -230,14 +229,17 @@ def up(
     _supervise(target, given, upgrade=True, handover=handover)
 
 
-def log_options(level: str | None, format: str | None) -> LogOptions:
+def log_options(level: str | None, format: str | None) -> "LogOptions":
     """For a process without an App: the flags, then HEADRACE_LOG_LEVEL and HEADRACE_LOG_FORMAT."""
+    from headrace.settings import read_settings
+    from headrace.telemetry.logs import LogOptions
+
     given = {"log_level": level, "log_format": format}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     return LogOptions(level=settings.log_level, format=cast("LogFormat", settings.log_format))
 
 
-def _reload(target: str, directories: list[Path] | None, logs: LogOptions) -> NoReturn:
+def _reload(target: str, directories: list[Path] | None, logs: "LogOptions") -> NoReturn:
     """Watch, and let others work: this process must not import what will be changed."""
     from headrace.worker.reloading import run
 
@@ -270,6 +272,8 @@ def _supervise(
     upgrade: bool = False,
     handover: "Handover | None" = None,
 ) -> None:
+    from headrace.worker.spawning import take
+
     first = take()
     try:
         # Imported here: a third of the time that every other command would take to begin.
@@ -296,8 +300,10 @@ def _names(queues: str) -> tuple[str, ...]:
     return names
 
 
-def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> WorkerOptions:
+def worker_options(settings: "Settings", *, burst: bool = False, **flags: Any) -> "WorkerOptions":
     """A flag wins over the app's settings, which hold what App(...) and the environment said."""
+    from headrace.worker.options import WorkerOptions
+
     values: dict[str, Any] = {
         "queues": settings.queues,
         "concurrency": settings.concurrency,

@@ -10,7 +10,8 @@ import typer
 
 from headrace.cli.enqueueing import parsed_arguments
 from headrace.cli.failures import CommandError
-from headrace.cli.output import ago, console, print_json, print_table, visible
+from headrace.cli.helping import examples
+from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.cli.target import Database, Json, Namespace, Target, load_app, with_store
 from headrace.core.errors import NotFound
 from headrace.core.schedule import ScheduleRecord, ScheduleRun
@@ -28,7 +29,7 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?
 _SHOWN = 5
 
 
-@commands.command("list", epilog="Example: headrace schedules list --json")
+@commands.command("list", epilog=examples("headrace schedules list --json"))
 def list_schedules(database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """List schedules with their next fire and what became of the last."""
 
@@ -54,7 +55,7 @@ def list_schedules(database: Database = None, name: Namespace = "headrace", json
     )
 
 
-@commands.command(epilog="Example: headrace schedules show tasks.welcome")
+@commands.command(epilog=examples("headrace schedules show tasks.welcome"))
 def show(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Show one schedule with its next fires and its last runs."""
 
@@ -79,13 +80,13 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
     }
     for label, text in lines.items():
         if text is not None:
-            console.print(f"{label:<9} {visible(text)}", markup=False)
+            console.print(f"{label:<9} {visible(redacted(text))}", markup=False)
     _print_fires(seen, _SHOWN)
     _print_runs(runs)
 
 
 @commands.command(
-    epilog='Example: headrace schedules add tasks:app tasks.welcome --cron "0 9 * * *" --tz Europe/Berlin user_id=7'
+    epilog=examples('headrace schedules add tasks:app tasks.welcome --cron "0 9 * * *" --tz Europe/Berlin user_id=7')
 )
 def add(
     target: Target,
@@ -143,7 +144,7 @@ def add(
     _print_fires(seen, 1)
 
 
-@commands.command(epilog="Example: headrace schedules pause tasks.welcome")
+@commands.command(epilog=examples("headrace schedules pause tasks.welcome"))
 def pause(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let no tick fire until it is resumed. What it has enqueued goes on."""
     with_store(database, name, lambda store: store.pause_schedule(schedule))
@@ -155,7 +156,7 @@ def pause(schedule: ScheduleName, database: Database = None, name: Namespace = "
         )
 
 
-@commands.command(epilog="Example: headrace schedules resume tasks.welcome")
+@commands.command(epilog=examples("headrace schedules resume tasks.welcome"))
 def resume(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let ticks from now on fire again; those of the pause never do."""
 
@@ -171,7 +172,7 @@ def resume(schedule: ScheduleName, database: Database = None, name: Namespace = 
     _print_fires(seen, 1)
 
 
-@commands.command(epilog="Example: headrace schedules run tasks.welcome")
+@commands.command(epilog=examples("headrace schedules run tasks.welcome"))
 def run(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Enqueue its task now, paused or not. Its ticks go on as if nothing had happened."""
     made = with_store(database, name, lambda store: store.run_schedule(schedule))
@@ -181,7 +182,7 @@ def run(schedule: ScheduleName, database: Database = None, name: Namespace = "he
         console.print(made.task)
 
 
-@commands.command(epilog="Example: headrace schedules remove tasks.welcome")
+@commands.command(epilog=examples("headrace schedules remove tasks.welcome"))
 def remove(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Remove it and the list of its runs. What it has enqueued stays; what code declares comes back with its app."""
 
@@ -200,7 +201,7 @@ def remove(schedule: ScheduleName, database: Database = None, name: Namespace = 
         console.print(f"the code of {declared_by} declares it: the next start of that app brings it back", markup=False)
 
 
-@commands.command("next", epilog="Example: headrace schedules next tasks.welcome -n 10")
+@commands.command("next", epilog=examples("headrace schedules next tasks.welcome -n 10"))
 def next_fires(
     schedule: ScheduleName,
     n: Annotated[int, typer.Option("-n", min=1, max=1000, help="So many.")] = 10,
@@ -216,7 +217,7 @@ def next_fires(
     _print_fires(seen, n)
 
 
-@commands.command(epilog="Example: headrace schedules runs tasks.welcome --limit 50")
+@commands.command(epilog=examples("headrace schedules runs tasks.welcome --limit 50"))
 def runs(
     schedule: ScheduleName,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many, newest first.")] = 20,

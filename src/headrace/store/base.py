@@ -120,6 +120,29 @@ class LogLine:
     line: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameCount:
+    """How many live tasks go by a name, and the oldest of them."""
+
+    name: str
+    kind: str
+    n: int
+    oldest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """What a database says of itself."""
+
+    product: str
+    version: tuple[int, ...]
+    durable: bool  # what was acknowledged survives a loss of power
+    durability: str  # the settings that say so
+    size: int  # bytes
+    connections: int | None = None  # in use on the whole server, where it has connections
+    most_connections: int | None = None
+
+
 class TaskVerbs(Protocol):
     """The hot path."""
 
@@ -210,6 +233,13 @@ class Upkeep(Protocol):
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
         runs of schedules that are as old, unless their task is unfinished."""
+        ...
+
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        """Remove dead letters with everything that belongs to them, in one transaction; the ids that are gone.
+
+        What is no dead letter stays, and so does one whose job is not over: the job's fate asks for it.
+        """
         ...
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
@@ -394,8 +424,25 @@ class Inspection(Protocol):
         ...
 
     async def logs(
-        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
-    ) -> list[LogLine]: ...
+        self,
+        task: int,
+        *,
+        claim_no: int | None = None,
+        after: int = -1,
+        seen: tuple[int, int] | None = None,
+        limit: int = 1000,
+    ) -> list[LogLine]:
+        """Lines of one claim or of all, by claim and number: those with a number above `after`, and behind `seen`, the
+        (claim_no, seq) of the last line of the page before."""
+        ...
+
+    async def live_names(self, *, limit: int = COUNTED_AT_MOST) -> list[NameCount]:
+        """The names of live tasks with how many there are of each, over the `limit` oldest."""
+        ...
+
+    async def gate_holders(self, key: str, *, limit: int = 10) -> list[int]:
+        """Whom those wait for whose `waiting_on` is this key: the tasks in its slots, and the first in its order."""
+        ...
 
     async def now(self) -> datetime:
         """The store's clock."""
@@ -423,6 +470,10 @@ class Administration(Protocol):
     async def downgrade(self, revision: str) -> None: ...
 
     async def schema_revision(self) -> str | None: ...
+
+    async def facts(self) -> StoreFacts:
+        """Version, durability and size of the database, of an open store."""
+        ...
 
     async def check(self) -> list[Violation]:
         """Read the ledger and prove its invariants; see store.checker."""

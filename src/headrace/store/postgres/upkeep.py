@@ -1,7 +1,7 @@
 """What services do on the side: bounded, and safe in many processes at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.core.states import TERMINAL, Reason
 from headrace.store.base import COUNTED_AT_MOST, Pruned
@@ -104,6 +104,9 @@ class Upkeep:
             jobs=len(jobs),
             runs=runs[0][0],
         )
+
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)

@@ -55,6 +55,13 @@ ON CONFLICT (key) DO NOTHING
 -- With the job.
 DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned job ' || value FROM json_each(?))
 
+-- name: dead_letters
+-- Of these ids. One whose job is not over stays: the job's fate and its retry ask for it.
+SELECT h.id FROM headrace_history AS h
+WHERE h.id IN (SELECT value FROM json_each(?)) AND h.dead_letter AND h.state = 'failed'
+    AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.completed_at IS NULL)
+ORDER BY h.id
+
 -- name: prune_history
 -- With everything that is keyed by the task.
 DELETE FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))

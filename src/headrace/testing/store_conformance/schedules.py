@@ -704,3 +704,22 @@ async def instants_keep_their_microseconds(ledger: Ledger) -> None:
     assert after.cursor == tick
     (fired,) = await ledger.store.fire([firing(after, tick + timedelta(microseconds=1))])
     assert fired.tick == (await ledger.store.schedule_runs("nightly"))[0].tick == tick + timedelta(microseconds=1)
+
+
+@cases.add("R106")
+async def many_schedules_are_fired_by_many_at_once(ledger: Ledger) -> None:
+    """R106: three schedulers carry the same decisions about eighty schedules out, each in an order of its own: every
+    schedule fires once, and none waits for another in a circle."""
+    stores = [ledger.store, await ledger.another_store(), await ledger.another_store()]
+    records = await ledger.store.put_schedules([new(f"s{n:02}") for n in range(80)])
+    (tick,) = await passed(ledger)
+    # Every fourth has no tick yet: its cursor only moves on.
+    firings = [firing(record, tick) if n % 4 else firing(record) for n, record in enumerate(records)]
+    orders = [firings, firings[::-1], firings[40:] + firings[:40]]
+    answers = await asyncio.gather(*[store.fire(order) for store, order in zip(stores, orders, strict=True)])
+    fired = [one for answer in answers for one in answer]
+    assert sorted(one.schedule for one in fired) == sorted(one.schedule for one in firings if one.fires)
+    assert sorted(claim.id for claim in await ledger.claim()) == sorted(one.task or 0 for one in fired)
+    after = await ledger.store.schedules()
+    assert [record.cursor for record in after] == [one.new_cursor for one in firings]
+    assert [record.next_at for record in after] == [one.next_at for one in firings]

@@ -81,6 +81,8 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
         if text is not None:
             console.print(f"{label:<9} {visible(text)}", markup=False)
     _print_fires(seen, _SHOWN)
+    if record.task.arguments != "{}":
+        print_table("", ("arguments of each run",), [[record.task.arguments]], empty="")
     _print_runs(runs)
 
 
@@ -332,6 +334,7 @@ def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None =
         "name": seen.name,
         "task": seen.task,
         "queue": record.task.queue,
+        "arguments": record.task.arguments,
         "cadence": orjson.loads(record.cadence),
         "describe": seen.describe(),
         "tz": seen.zone.key,

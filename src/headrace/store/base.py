@@ -107,6 +107,7 @@ class Pruned:
     workers: int = 0
     keys: int = 0
     jobs: int = 0
+    runs: int = 0  # of schedules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +208,8 @@ class Upkeep(Protocol):
         ...
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
-        """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers."""
+        """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
+        runs of schedules that are as old, unless their task is unfinished."""
         ...
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
@@ -289,7 +291,8 @@ class Schedules(Protocol):
         """Make schedules or change those of the same names, in one transaction; answers in order.
 
         One that says what is already there changes nothing: neither cursor nor revision. A changed cadence starts from
-        now; any other change keeps the cursor. What was found unreadable is taken up again.
+        now; any other change keeps the cursor. What was found unreadable is taken up again. Who declared one, and
+        whether it is paused, stays as it is.
         """
         ...
 
@@ -317,7 +320,8 @@ class Schedules(Protocol):
         ...
 
     async def remove_schedule(self, name: str) -> bool:
-        """It and the list of its runs; tasks that it has enqueued stay. False when there is none."""
+        """It and the list of its runs; tasks that it has enqueued stay. False when there is none. One that code
+        declares comes back with the next declaration: pause it instead."""
         ...
 
     async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
@@ -330,7 +334,9 @@ class Schedules(Protocol):
         seen under the schedule's lock) and their runs are written, at most one for a tick.
 
         A firing that is void, or that fails, takes no other down; void ones leave no trace. The tasks of its fires go
-        by the schedule's own template, with `delay` added to the template's.
+        by the schedule's own template; its delay and the fire's count from the tick. A fire is left out, too, where a
+        key of the task's own is held. A task that the store does not take sets its schedule aside. Not answered: a tick
+        that has a run already, and what was done when the connection was lost at the commit (a repeat finds it void).
         """
         ...
 

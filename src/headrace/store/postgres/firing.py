@@ -1,8 +1,10 @@
 """The fire of a schedule: the cursor moves, tasks are enqueued and runs are written, all or nothing."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import batched
 
 import asyncpg
 
@@ -18,6 +20,8 @@ from headrace.store.postgres.schedules import Schedules
 
 _logger = logging.getLogger("headrace.store")
 
+# Transactions beside each other: they share the syncs of the server's log, and leave the pool to others.
+_AT_ONCE = 4
 # What only another template mends: its data are refused, or cannot be read.
 _REFUSED = (
     HeadraceError,
@@ -47,28 +51,48 @@ class Firings:
         """Each in a transaction of its own. One whose connection was lost at the commit is tried again and finds the
         cursor moved: nothing is doubled, and its fires are missing in the answer.
         """
+        await self._move_on([firing for firing in firings if not firing.fires])
         fired: list[Fired] = []
-        for firing in firings:
-            try:
-                fired += await self._fire_one(firing)
-            except StoreError:
-                raise  # of the database, not of this schedule
-            except UniqueBusy:
-                pass  # an open transaction holds the key of its task: it stays due, for the next look
-            except _REFUSED as error:
-                await self._schedules.set_schedule_aside(firing.schedule, firing.revision, rules.refused(error))
-            except asyncpg.PostgresError:
-                _logger.exception("schedule %s could not be fired, and stays due", firing.schedule)
+        for few in batched((firing for firing in firings if firing.fires), _AT_ONCE):
+            answers = await asyncio.gather(*map(self._fire_or_set_aside, few), return_exceptions=True)
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+                fired += answer
         return fired
+
+    async def _move_on(self, firings: Sequence[Firing]) -> None:
+        """Nothing fires: one statement for all, which happens again without harm."""
+        if firings:
+            seen = (
+                [one.schedule for one in firings],
+                [one.revision for one in firings],
+                [one.cursor for one in firings],
+            )
+            after = ([one.new_cursor for one in firings], [one.next_at for one in firings])
+            await self._database.fetch(self._queries["move_cursors"], *seen, *after, repeatable=True)
+
+    async def _fire_or_set_aside(self, firing: Firing) -> list[Fired]:
+        try:
+            return await self._fire_one(firing)
+        except StoreError:
+            raise  # of the database, not of this schedule
+        except UniqueBusy:
+            pass  # an open transaction holds the key of its task: it stays due, for the next look
+        except _REFUSED as error:
+            await self._schedules.set_schedule_aside(firing.schedule, firing.revision, rules.refused(error))
+        except asyncpg.PostgresError:
+            _logger.exception("schedule %s could not be fired, and stays due", firing.schedule)
+        return []
 
     async def _fire_one(self, firing: Firing) -> list[Fired]:
         moved = (firing.schedule, firing.revision, firing.cursor, firing.new_cursor, firing.next_at)
 
         async def write(connection: Connection) -> list[Fired]:
             rows = await connection.fetch(self._queries["move_cursor"], *moved)
-            return await self._write_fires(connection, firing, *rows[0]) if rows and firing.fires else []
+            return await self._write_fires(connection, firing, *rows[0]) if rows else []
 
-        return await self._database.run(write, repeatable=True, transaction=bool(firing.fires), verb="fire")
+        return await self._database.run(write, repeatable=True, verb="fire")
 
     async def _write_fires(
         self, connection: Connection, firing: Firing, text: str, policy: Overlap, now: datetime

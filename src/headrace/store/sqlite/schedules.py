@@ -1,6 +1,6 @@
 """Schedules: kept by name, due by one index, fired by whoever moves the cursor."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,9 @@ from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.firing import fire, run_now, set_aside
 
 _INSTANTS = ("cursor", "next_at", "created_at", "changed_at")
+# Fires that one transaction writes, and what a cursor that only moves is beside one of them.
+_AT_ONCE = 30
+_LOOK = 0.2
 _EVER = 2**63 - 1
 
 
@@ -112,6 +115,20 @@ def schedule_runs(transaction: Transaction, name: str, limit: int, before: datet
     ]
 
 
+def _few_at_once(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
+    """What goes into one transaction: others wait for it."""
+    few: list[Firing] = []
+    cost = 0.0
+    for firing in firings:
+        cost += _LOOK + len(firing.fires)
+        few.append(firing)
+        if cost >= _AT_ONCE:
+            yield few
+            few, cost = [], 0.0
+    if few:
+        yield few
+
+
 class Scheduling(Part):
     async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
         schedules = tuple(schedules)
@@ -160,8 +177,10 @@ class Scheduling(Part):
         return await rules.readable(found, self.set_schedule_aside)
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
-        firings = tuple(firings)
-        return await self.database.write(lambda transaction: fire(transaction, firings), verb="fire")
+        fired: list[Fired] = []
+        for few in _few_at_once(firings):
+            fired += await self.database.write(lambda transaction, few=few: fire(transaction, few), verb="fire")
+        return fired
 
     async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
         return await self.database.write(lambda transaction: set_aside(transaction, schedule, revision, problem))

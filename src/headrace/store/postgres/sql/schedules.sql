@@ -69,6 +69,16 @@ WHERE s.name = $1 AND s.paused;
 -- It leaves the index of what is due.
 UPDATE headrace.schedules SET problem = $3 WHERE id = $1 AND revision = $2 RETURNING id;
 
+-- name: move_cursors
+-- Of schedules of which no tick fires, many at once. One that somebody else holds is being decided about.
+WITH held AS MATERIALIZED (
+    SELECT s.id FROM headrace.schedules s WHERE s.id = ANY ($1::bigint[]) FOR UPDATE SKIP LOCKED
+)
+UPDATE headrace.schedules AS s SET cursor = f.new_cursor, next_at = f.next_at
+FROM held JOIN unnest($1::bigint[], $2::integer[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[])
+    AS f(id, revision, cursor, new_cursor, next_at) ON f.id = held.id
+WHERE s.id = f.id AND s.revision = f.revision AND s.cursor = f.cursor AND NOT s.paused AND s.problem IS NULL;
+
 -- name: move_cursor
 -- One of many schedulers moves it, and holds the row until its fires are written.
 UPDATE headrace.schedules SET cursor = $4, next_at = $5
@@ -123,10 +133,14 @@ ORDER BY page.tick DESC, page.manual DESC;
 
 -- name: prune_schedule_runs
 -- Oldest first; those whose task is unfinished stay.
-DELETE FROM headrace.schedule_runs AS r USING (
-    SELECT old.schedule, old.tick, old.manual FROM headrace.schedule_runs old
-    WHERE old.fired_at < (SELECT clock_timestamp() - make_interval(secs => $1::double precision))
-      AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.id = old.task)
-    ORDER BY old.fired_at LIMIT $2
-) AS gone
-WHERE r.schedule = gone.schedule AND r.tick = gone.tick AND r.manual = gone.manual;
+WITH gone AS (
+    DELETE FROM headrace.schedule_runs AS r USING (
+        SELECT old.schedule, old.tick, old.manual FROM headrace.schedule_runs old
+        WHERE old.fired_at < (SELECT clock_timestamp() - make_interval(secs => $1::double precision))
+          AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.id = old.task)
+        ORDER BY old.fired_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ) AS old
+    WHERE r.schedule = old.schedule AND r.tick = old.tick AND r.manual = old.manual
+    RETURNING r.tick
+)
+SELECT count(*) FROM gone;

@@ -199,7 +199,8 @@ def remove(schedule: ScheduleName, database: Database = None, name: Namespace = 
         return
     console.print(f"schedule {schedule} is removed", markup=False)
     if declared_by is not None:
-        console.print(f"the code of {declared_by} declares it: the next start of that app brings it back", markup=False)
+        said = f"the code of {declared_by} declares it: the next start of that app brings it back; pause it instead"
+        console.print(said, markup=False)
 
 
 @commands.command("next", epilog="Example: headrace schedules next tasks.welcome -n 10")

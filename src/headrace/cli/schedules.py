@@ -82,6 +82,8 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
         if text is not None:
             console.print(f"{label:<9} {visible(redacted(text))}", markup=False)
     _print_fires(seen, _SHOWN)
+    if record.task.arguments != "{}":
+        print_table("", ("arguments of each run",), [[record.task.arguments]], empty="")
     _print_runs(runs)
 
 
@@ -198,7 +200,8 @@ def remove(schedule: ScheduleName, database: Database = None, name: Namespace = 
         return
     console.print(f"schedule {schedule} is removed", markup=False)
     if declared_by is not None:
-        console.print(f"the code of {declared_by} declares it: the next start of that app brings it back", markup=False)
+        said = f"the code of {declared_by} declares it: the next start of that app brings it back; pause it instead"
+        console.print(said, markup=False)
 
 
 @commands.command("next", epilog=examples("headrace schedules next tasks.welcome -n 10"))
@@ -333,6 +336,7 @@ def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None =
         "name": seen.name,
         "task": seen.task,
         "queue": record.task.queue,
+        "arguments": record.task.arguments,
         "cadence": orjson.loads(record.cadence),
         "describe": seen.describe(),
         "tz": seen.zone.key,

@@ -46,7 +46,7 @@ class Inline(Protocol):
     """What a test puts in a worker's place (headrace.testing.inline): it runs what is ready, in this process."""
 
     async def readied(self, ids: Sequence[int]) -> None:
-        """Something was written that may run; returns when what can run has run, these tasks in any case."""
+        """Something was written that may run, these new tasks among it; returns when what can run has run."""
         ...
 
     async def wanted(self, task: int) -> None:
@@ -142,7 +142,7 @@ class Engine:
             answers = await self._enqueue(tasks, connection)
         # What is part of the user's transaction cannot run before they commit.
         if self.inline is not None and connection is None and transaction_of(self) is None:
-            await self.inline.readied([answer.id for answer in answers])
+            await self.inline.readied([answer.id for answer in answers if answer.created])
         return answers
 
     async def readied(self) -> None:

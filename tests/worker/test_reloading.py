@@ -6,6 +6,7 @@ import json
 import os
 import py_compile
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -143,6 +144,15 @@ async def opened(made: Session) -> AsyncIterator[Session]:
 
 
 @contextmanager
+def reserved_port() -> Iterator[int]:
+    """One that nobody takes who does not mean to share it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+@contextmanager
 def session(url: str, folder: Path, *words: str) -> Iterator[Session]:
     """`headrace <words> --reload` in a folder with version 1; whatever happens, nothing of it is left running."""
     made = Session(url, folder)
@@ -251,7 +261,11 @@ async def test_a_stop_in_the_middle_of_a_reload_ends_both_and_loses_nothing(sqli
 async def test_a_killed_reloader_leaves_nobody_behind_and_the_next_save_replaces_one_that_hangs(
     sqlite_url: str, tmp_path: Path
 ) -> None:
-    with session(sqlite_url, tmp_path, "worker", "tasks:app", "--children", "1") as developer:
+    """The page of metrics goes over to the new code, too: both have the same port for a while."""
+    with (
+        reserved_port() as port,
+        session(sqlite_url, tmp_path, "worker", "tasks:app", "--children", "1", f"--metrics-port={port}") as developer,
+    ):
         async with opened(developer):
             await developer.enqueue("child", n=1)
             await eventually(lambda: developer.said("child"), PATIENCE)

@@ -9,6 +9,7 @@ from headrace.cli.failures import CommandError
 from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
 from headrace.settings import Settings
+from headrace.telemetry.logs import LogOptions, configure
 from headrace.worker.options import WorkerOptions
 from headrace.worker.spawning import take
 
@@ -131,6 +132,7 @@ def up(
     log_format: LogFormat = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
+    configure(LogOptions())  # before the module of the app may do it; what was asked for is known after
     app = load_app(target)
     console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
     given: dict[str, Any] = {
@@ -151,6 +153,7 @@ def up(
 
 def _supervise(target: str, given: dict[str, Any], *, burst: bool = False, upgrade: bool = False) -> None:
     first = take()
+    configure(LogOptions())
     try:
         # Imported here: a third of the time that every other command would take to begin.
         from headrace.worker.supervisor import run

@@ -94,7 +94,7 @@ ReloadDirs = Annotated[
         show_default="the folder of your module or top package",
     ),
 ]
-ReloadChannel = Annotated[str | None, typer.Option("--reload-channel", hidden=True)]
+ReloadChannel = Annotated[str | None, typer.Option("--reload-channel", hidden=True, help="For the reloader alone.")]
 Burst = Annotated[bool, typer.Option("--burst", help="Exit when nothing is left to do now.")]
 Lease = Annotated[
     float | None,
@@ -207,6 +207,7 @@ def up(
     if reload and reload_channel is None:
         _reload(target, reload_dir, log_options(log_level, log_format))
     handover = _handover(reload_channel)
+    _log(log_level, log_format)
     app = load_app(target)
     if handover is None or handover.number == 1:
         console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
@@ -237,6 +238,13 @@ def log_options(level: str | None, format: str | None) -> "LogOptions":
     given = {"log_level": level, "log_format": format}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     return LogOptions(level=settings.log_level, format=cast("LogFormat", settings.log_format))
+
+
+def _log(level: str | None, format: str | None) -> None:
+    """Before the module of the app may set up its own; what the App itself says is known after."""
+    from headrace.telemetry.logs import configure
+
+    configure(log_options(level, format))
 
 
 def _reload(target: str, directories: list[Path] | None, logs: "LogOptions") -> NoReturn:
@@ -275,6 +283,7 @@ def _supervise(
     from headrace.worker.spawning import take
 
     first = take()
+    _log(given["log_level"], given["log_format"])
     try:
         # Imported here: a third of the time that every other command would take to begin.
         from headrace.worker.supervisor import run

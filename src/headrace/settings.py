@@ -48,6 +48,9 @@ class Settings:
     drain: float = 30.0  # seconds that a stopping worker gives to what runs
     metrics_port: int | None = None  # where workers serve /metrics; 0: a free one; None: nowhere
     metrics_host: str = "127.0.0.1"
+    log_level: str = "info"  # of workers: debug, info, warning or error
+    log_format: str = "console"  # or json
+    otel: bool = False  # spans for OpenTelemetry
 
     retry_ratio: float = 0.3
     retry_queue_warning: int = 1000
@@ -94,6 +97,10 @@ def _flag(text: str) -> bool:
         raise ValueError("write true or false") from None
 
 
+def _lower(text: str) -> str:
+    return text.strip().lower()
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -118,6 +125,9 @@ _FIELDS: Mapping[str, _Field] = {
     "drain": _Field("HEADRACE_DRAIN_SECONDS", _number),
     "metrics_port": _Field("HEADRACE_METRICS_PORT", int),
     "metrics_host": _Field("HEADRACE_METRICS_HOST", str.strip),
+    "log_level": _Field("HEADRACE_LOG_LEVEL", _lower),
+    "log_format": _Field("HEADRACE_LOG_FORMAT", _lower),
+    "otel": _Field("HEADRACE_OTEL", _flag),
     "retry_ratio": _Field("HEADRACE_RETRY_RATIO", _number),
     "retry_queue_warning": _Field("HEADRACE_RETRY_QUEUE_WARNING", int),
     "retry_queue_critical": _Field("HEADRACE_RETRY_QUEUE_CRITICAL", int),
@@ -269,6 +279,9 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
             f"{origin('retry_queue_warning')}: the warning depth must not exceed the critical depth "
             f"({origin('retry_queue_critical')})"
         )
+    for name, known in (("log_level", ("debug", "info", "warning", "error")), ("log_format", ("console", "json"))):
+        if getattr(settings, name) not in known:
+            raise SettingsError(f"{origin(name)}: {name} must be {' or '.join(known)}, not {getattr(settings, name)!r}")
     if settings.synchronous not in ("FULL", "NORMAL"):
         raise SettingsError(
             f"{origin('synchronous')}: synchronous must be FULL or NORMAL, not {settings.synchronous!r}"

@@ -40,7 +40,8 @@ def enqueue(
         result = handle.result(timeout=timeout)
     except TimeoutError as error:
         raise CommandError(f"{error}; headrace tasks show {handle.id}", code=FAILED) from None
-    print_json({"id": str(handle.id), "result": result}) if json else console.print(result, markup=False)
+    # As it is: whoever waits for a result asked for this very value. What is looked up later is shown without secrets.
+    print_json({"id": str(handle.id), "result": result}, whole=True) if json else console.print(result, markup=False)
 
 
 def _parsed(words: list[str]) -> dict[str, Any]:

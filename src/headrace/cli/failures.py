@@ -48,7 +48,9 @@ def _say(error: Exception, code: int) -> int:
     from rich.console import Console
     from rich.markup import escape
 
+    from headrace.cli.output import redacted
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]headrace:[/] {escape(str(error))}")
+    console.print(f"[bold red]headrace:[/] {escape(redacted(str(error)))}")
     sys.stderr.flush()
     return code

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from rich.markup import escape
 
-from headrace.cli.output import console, print_json_line, visible
+from headrace.cli.output import console, print_json_line, redacted, visible
 from headrace.cli.showing import state_of, unknown
 from headrace.core.errors import StoreUnavailable
 from headrace.core.states import TERMINAL
@@ -38,7 +38,7 @@ class Printer:
                 continue
             who = f"{line.task} {escape(visible(record.name))} " if self._names else ""
             console.print(
-                f"[dim]{line.at:%H:%M:%S} {who}{escape(visible(line.stream))}[/] {escape(visible(line.line))}"
+                f"[dim]{line.at:%H:%M:%S} {who}{escape(visible(line.stream))}[/] {escape(visible(redacted(line.line)))}"
             )
 
     def say(self, text: str) -> None:

@@ -63,6 +63,16 @@ MetricsPort = Annotated[
 MetricsHost = Annotated[
     str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
 ]
+LogLevel = Annotated[
+    str | None,
+    typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.", show_default="info"),
+]
+LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--log-format", metavar="FORMAT", help="console for people, json for programs.", show_default="console"
+    ),
+]
 
 _THREADS = 4  # where tasks ask for threads and nobody said how many
 
@@ -81,6 +91,8 @@ def worker(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
 
@@ -99,6 +111,8 @@ def worker(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "log_level": log_level,
+        "log_format": log_format,
     }
     _supervise(target, given, burst=burst)
 
@@ -114,6 +128,8 @@ def up(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
     app = load_app(target)
@@ -128,6 +144,8 @@ def up(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "log_level": log_level,
+        "log_format": log_format,
     }
     _supervise(target, given, upgrade=True)
 
@@ -176,6 +194,8 @@ def worker_options(settings: "Settings", *, burst: bool = False, **flags: Any) -
         "keep": settings.keep,
         "metrics_port": settings.metrics_port,
         "metrics_host": settings.metrics_host,
+        "log_level": settings.log_level,
+        "log_format": settings.log_format,
         "retry_ratio": settings.retry_ratio,
         "retry_warning": settings.retry_queue_warning,
         "retry_critical": settings.retry_queue_critical,

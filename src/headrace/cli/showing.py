@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from headrace.cli.output import ago, console, print_json, print_table, shown, visible
+from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, TaskRecord
@@ -23,7 +23,7 @@ async def read_life(store: Store, id: int) -> Life:
     record = (await store.get([id])).get(id)
     if record is None:
         raise unknown(id)
-    return shown(record), await store.attempts(id), await store.logs(id, limit=_LINES)
+    return record, await store.attempts(id), await store.logs(id, limit=_LINES)
 
 
 def print_life(life: Life, *, json: bool, traceback: bool = False) -> None:
@@ -33,14 +33,16 @@ def print_life(life: Life, *, json: bool, traceback: bool = False) -> None:
         return
     for label, value in _facts(record).items():
         if value not in (None, ""):
-            console.print(f"[bold]{label:>10}[/]  {escape(visible(str(value)))}")
+            console.print(f"[bold]{label:>10}[/]  {escape(visible(redacted(str(value))))}")
     _print_attempts(attempts)
     if traceback and attempts and (text := attempts[-1].traceback):
         console.print(f"\n[bold]traceback of claim {attempts[-1].claim_no}[/]")
         for line in text.splitlines():
-            console.print(escape(visible(line)))
+            console.print(escape(visible(redacted(line))))
     for line in lines:
-        console.print(f"[dim]{line.at:%H:%M:%S} {escape(visible(line.stream))}[/] {escape(visible(line.line))}")
+        console.print(
+            f"[dim]{line.at:%H:%M:%S} {escape(visible(line.stream))}[/] {escape(visible(redacted(line.line)))}"
+        )
 
 
 def print_tasks(records: Sequence[TaskRecord], *, empty: str) -> None:
@@ -70,7 +72,7 @@ def state_of(record: TaskRecord) -> str:
 def short(text: str | None, width: int = 60) -> str:
     if not text:
         return ""
-    line = " ".join(text.splitlines())
+    line = " ".join(redacted(text).splitlines())  # before it is cut: half a JSON text is harder to read
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

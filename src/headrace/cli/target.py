@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.failures import UNAVAILABLE, CommandError
+from headrace.cli.output import use_redaction
 from headrace.core.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def load_app(target: str) -> "App":
         value = getattr(value, part)
     if not isinstance(value, App):
         raise CommandError(f"{target!r} is a {type(value).__name__}, not a headrace App")
+    use_redaction(value.redaction)
     return value
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -98,11 +98,17 @@ class Engine:
         """Write tasks: in the user's transaction when there is one, else durable when this returns."""
         if not self.middleware:
             return await self._enqueue(tasks, connection)
+        with self.around(tasks) as changed:
+            return await self._enqueue(changed, connection)
+
+    @contextmanager
+    def around(self, tasks: Sequence[NewTask]) -> Generator[Sequence[NewTask]]:
+        """The middleware around a write of tasks: yields those to write."""
         with ExitStack() as stack:
             for middleware in self.middleware:
                 changed = stack.enter_context(middleware.enqueue(tasks))
                 tasks = tasks if changed is None else changed
-            return await self._enqueue(tasks, connection)
+            yield tasks
 
     async def enqueue_each(
         self, chunks: Iterator[Sequence[NewTask]], *, connection: Any = None

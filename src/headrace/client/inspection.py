@@ -9,7 +9,7 @@ from headrace.client.engine import Engine
 from headrace.client.handles import Handle
 from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
-from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord
+from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord, read_log_ref
 from headrace.store.base import CancelAnswer, LogLine
 
 
@@ -66,9 +66,10 @@ class Tasks:
         """Every execution of the task, and every report that was refused."""
         return await self._engine.run(lambda store: store.attempts(id))
 
-    async def alogs(self, id: int, *, after: int = -1, limit: int = 1000) -> list[LogLine]:
-        """What the task logged."""
-        return await self._engine.run(lambda store: store.logs(id, after=after, limit=limit))
+    async def alogs(self, id: int | str, *, after: int = -1, limit: int = 1000) -> list[LogLine]:
+        """What the task logged in all its executions; with the `log_ref` of an attempt, what that one did."""
+        task, claim_no = read_log_ref(id) if isinstance(id, str) else (id, None)
+        return await self._engine.run(lambda store: store.logs(task, claim_no=claim_no, after=after, limit=limit))
 
     async def acounts(self) -> dict[str, int]:
         """How many tasks are in each live state, and how many had each outcome."""

@@ -52,7 +52,10 @@ class Jobs:
             self._engine.counting.job_created(job.tasks, answers)
             return id
 
-        return await self.aget(await self._engine.run(create))
+        with self._engine.around(job.tasks) as changed:
+            job = dataclasses.replace(job, tasks=tuple(changed))
+            id = await self._engine.run(create)
+        return await self.aget(id)
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""

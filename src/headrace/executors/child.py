@@ -42,7 +42,7 @@ from headrace.executors.invocation import (
     resolve,
 )
 from headrace.executors.slots import CHILD, SlotTable
-from headrace.telemetry.relay import flush_before_exit
+from headrace.telemetry import relay, tracing
 
 TOKEN = struct.Struct("<q")
 EXIT_TOKEN = 0
@@ -107,7 +107,8 @@ def main(config: ChildConfig, *, connection: int, tokens: int) -> None:
         worker.sendall(wire.encode(("failed", traceback.format_exc())))
         raise
     child.live()
-    flush_before_exit()
+    relay.flush_before_exit()
+    tracing.flush_before_exit()
 
 
 class Child:

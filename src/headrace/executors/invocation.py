@@ -35,6 +35,7 @@ from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ErrorInfo
 from headrace.executors.base import Entry, Launch, Ran, Source
 from headrace.executors.context import Channel, Context, QuietChannel
+from headrace.telemetry.tracing import Tracing
 
 RESULT_LIMIT = 16 * 1024 * 1024
 MESSAGE_LIMIT = 8 * 1024
@@ -54,6 +55,7 @@ class Host:
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     worker: str = ""
     result_limit: int = RESULT_LIMIT
+    tracing: Tracing | None = None  # for what has no function that middleware could wrap
 
 
 class Call(NamedTuple):

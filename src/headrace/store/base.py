@@ -243,6 +243,10 @@ class Upkeep(Protocol):
         """How many tasks of the queue are ready in the retry lane, counted up to `cap`."""
         ...
 
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many dead letters there are, counted up to `cap` in the index that holds nothing else."""
+        ...
+
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
         """Add (worker, queue, name, outcome, n) to this minute's counts."""
         ...

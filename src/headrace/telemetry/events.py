@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.breaker import BreakerStatus
 from headrace.core.settlement import Settlement
 from headrace.core.task import ClaimedTask
 
@@ -19,12 +20,10 @@ class TasksClaimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStarted:
-    task: int
-    claim_no: int
-    name: str
-    queue: str
-    executor: str
+class TasksStarted:
+    """These are entered now, or handed to a child that will; with the seconds since each was eligible."""
+
+    started: Sequence[tuple[ClaimedTask, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +31,7 @@ class TasksFinished:
     """The ledger accepted what came of these claims."""
 
     finished: Sequence[tuple[ClaimedTask, Settlement]]
+    worker: str | None = None  # who held them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +124,22 @@ class JobEnded:
     took: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerMoved:
+    """A breaker of this process; `lasts` is for how many seconds an open one refuses."""
+
+    service: str
+    state: BreakerStatus
+    lasts: float = 0.0
+
+
 type Event = (
-    TasksCreated
+    BreakerMoved
+    | TasksCreated
     | JobsCreated
     | JobEnded
     | TasksClaimed
-    | TaskStarted
+    | TasksStarted
     | TasksFinished
     | ReportRefused
     | WorkerStarted

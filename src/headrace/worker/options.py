@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from headrace.core.errors import OptionError
 from headrace.core.lanes import DEFAULT_RETRY_RATIO
+from headrace.telemetry.logs import FORMATS, LEVELS, LogFormat, LogOptions
 
 
 def _cores() -> int:
@@ -39,6 +40,8 @@ class WorkerOptions:
     gather: float = 0.002  # how long outcomes wait for company
     metrics_port: int | None = None  # the supervisor serves /metrics there; 0: a free one
     metrics_host: str = "127.0.0.1"
+    log_level: str = "info"
+    log_format: LogFormat = "console"
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "children", "threads", "commands"):
@@ -50,6 +53,10 @@ class WorkerOptions:
             raise OptionError(f"processes must be from 1 to 64, not {self.processes!r}")
         if self.metrics_port is not None and not 0 <= self.metrics_port < 65_536:
             raise OptionError(f"metrics_port must be from 0 to 65535, not {self.metrics_port!r}")
+        if self.log_level not in LEVELS:
+            raise OptionError(f"log_level must be one of {', '.join(LEVELS)}, not {self.log_level!r}")
+        if self.log_format not in FORMATS:
+            raise OptionError(f"log_format must be one of {', '.join(FORMATS)}, not {self.log_format!r}")
         if self.lease <= 0 or self.heartbeat_interval * 2 > self.lease:
             raise OptionError(
                 f"a lease of {self.lease} s needs at least two heartbeats; set heartbeat to at most {self.lease / 2} s"
@@ -58,6 +65,10 @@ class WorkerOptions:
     @property
     def heartbeat_interval(self) -> float:
         return self.lease / 3 if self.heartbeat is None else self.heartbeat
+
+    @property
+    def logs(self) -> LogOptions:
+        return LogOptions(level=self.log_level, format=self.log_format)
 
     @property
     def slots(self) -> int:

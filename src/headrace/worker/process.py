@@ -20,7 +20,8 @@ from headrace.executors.context import running
 from headrace.executors.slots import SlotRange, SlotTable
 from headrace.runtime.parents import die_with_parent
 from headrace.runtime.signals import stop_signals
-from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
+from headrace.telemetry import logs
+from headrace.telemetry.console import CONSOLE_EVENTS, console
 from headrace.telemetry.events import Bus
 from headrace.telemetry.relay import Relay, set_relay_address
 from headrace.worker.application import Unstartable, load
@@ -44,7 +45,6 @@ class ProcessConfig:
     slots: str  # path of the slot table
     index: int
     first_slot: int
-    log_level: int = logging.INFO
     metrics: str | None = None  # where to send what is counted
 
     def to_json(self) -> str:
@@ -57,7 +57,7 @@ def main(supervisor: str) -> int:
     if not line:
         return 1
     config = ProcessConfig(**json.loads(line))
-    log_to_console(config.log_level)
+    logs.configure(WorkerOptions.from_json(config.options).logs, inherited=True)
     set_relay_address(config.metrics)
     identity = _wait_for_go()
     if identity is None:

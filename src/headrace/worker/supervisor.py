@@ -6,7 +6,6 @@ its worker processes end with it, and the rescuers of other supervisors take ove
 
 import asyncio
 import contextlib
-import logging
 import os
 import random
 import signal
@@ -26,10 +25,11 @@ from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
-from headrace.telemetry.console import CONSOLE_EVENTS, console, log_to_console
-from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, WorkerStopped
+from headrace.telemetry import logs
+from headrace.telemetry.console import CONSOLE_EVENTS, console
+from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, TasksFinished, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
-from headrace.worker.application import Application, load, warn_of_unserved
+from headrace.worker.application import Application, load, tracing_of, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
@@ -53,7 +53,6 @@ def run(
     target: str,
     options: WorkerOptions | None = None,
     *,
-    log_level: int = logging.INFO,
     first: Spawned | None = None,
     upgrade: bool = False,
 ) -> int:
@@ -61,12 +60,11 @@ def run(
 
     `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
     """
-    log_to_console(log_level)
+    options = options or WorkerOptions()
+    logs.configure(options.logs)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(
-        target, options or WorkerOptions(), bus=bus, log_level=log_level, first=first, upgrade=upgrade
-    )
+    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade)
     return asyncio.run(supervisor.run())
 
 
@@ -77,7 +75,6 @@ class Supervisor:
         options: WorkerOptions,
         *,
         bus: Bus | None = None,
-        log_level: int = logging.INFO,
         first: Spawned | None = None,
         upgrade: bool = False,
     ) -> None:
@@ -85,7 +82,6 @@ class Supervisor:
         self.options = options
         self.bus = bus or Bus()
         self.processes: dict[int, WorkerProcess] = {}
-        self._log_level = log_level
         self._spawned = first
         self._upgrade = upgrade
         self._rng = random.Random()
@@ -108,6 +104,9 @@ class Supervisor:
 
     async def run(self) -> int:
         app = load(self.target)
+        logs.use_redaction(app)
+        if (tracing := tracing_of(app)) is not None:
+            self.bus.subscribe(tracing.buried, TasksFinished)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(stop_signals(self.stop, self.stop_now))
             store = await self._reach(app)
@@ -132,9 +131,8 @@ class Supervisor:
         return store
 
     async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
-        host, port = self.options.metrics_host, self.options.metrics_port
-        if port is not None:
-            page = exposed(store=store, bus=self.bus, directory=directory, host=host, port=port)
+        if self.options.metrics_port is not None:
+            page = exposed(store=store, bus=self.bus, directory=directory, options=self.options)
             self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
@@ -228,7 +226,6 @@ class Supervisor:
                 slots=str(table.path),
                 index=index,
                 first_slot=index * self.options.slots,
-                log_level=self._log_level,
                 metrics=None if self._exposure is None else self._exposure.address,
             ),
             spawned,

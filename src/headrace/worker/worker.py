@@ -29,7 +29,8 @@ from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
-from headrace.worker.application import Application, Unstartable, has_child_tasks
+from headrace.telemetry.logs import use_redaction
+from headrace.worker.application import Application, Unstartable, has_child_tasks, tracing_of
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
@@ -112,6 +113,9 @@ class Worker:
         await self._running.wait()
 
     async def run(self) -> None:
+        use_redaction(self.app)
+        if (tracing := tracing_of(self.app)) is not None:
+            tracing.preload()
         async with contextlib.AsyncExitStack() as stack:
             store = await stack.enter_async_context(self._opened_store())
             if store is None:
@@ -183,6 +187,7 @@ class Worker:
             rng=self._rng,
             finished=words.finished,
             slots=self.slots if self.supervised else None,
+            tracing=tracing_of(self.app),
         )
         async with contextlib.AsyncExitStack() as stack:
             for executor in executors.values():

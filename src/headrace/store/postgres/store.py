@@ -69,6 +69,7 @@ class PostgresStore:
         self.prune = upkeep.prune
         self.purge = upkeep.purge
         self.retry_depth = upkeep.retry_depth
+        self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
         self.lead = upkeep.lead
         self.register = liveness.register

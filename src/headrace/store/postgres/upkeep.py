@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.core.states import TERMINAL, Reason
-from headrace.store.base import Pruned
+from headrace.store.base import COUNTED_AT_MOST, Pruned
 from headrace.store.postgres.connection import Connection, Database, Rows, column
 from headrace.store.postgres.job_ends import JobEnds
 
@@ -103,6 +103,10 @@ class Upkeep:
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)
         return min(cap, row[0])
+
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        [row] = await self._database.fetch(self._queries["dead_letter_depth"], cap, repeatable=True)
+        return row[0]
 
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
         sums: Counter[tuple[str, str, str, str]] = Counter()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
-from headrace.store.base import Pruned
+from headrace.store.base import COUNTED_AT_MOST, Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
 from headrace.store.sqlite.connection import Part, Row, Transaction
@@ -155,6 +155,10 @@ class Maintaining(Part):
         rows = await self.database.read(
             lambda transaction: transaction.rows("ready_depth", {"queue": queue, "lane": int(Lane.RETRY), "cap": cap})
         )
+        return rows[0][0]
+
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        rows = await self.database.read(lambda transaction: transaction.rows("dead_letter_depth", {"cap": cap}))
         return rows[0][0]
 
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:

@@ -48,6 +48,7 @@ async def failed_for_good_or_out_of_attempts_or_of_age(ledger: Ledger) -> None:
     permanent, last, old = sorted(await ledger.claim(), key=lambda claim: claim.id)
     await ledger.finish("a", failed_for_good(permanent), failed(last), failed(old, delay=120))
     assert await listed(ledger) == {permanent.id, last.id, old.id}
+    assert (await ledger.store.dead_letter_depth(), await ledger.store.dead_letter_depth(cap=2)) == (3, 2)
     record = await ledger.get(old.id)
     assert (record.state, record.reason, record.dead_letter) == (TaskState.FAILED, Reason.EXPIRED, True)
 
@@ -60,6 +61,7 @@ async def only_what_failed(ledger: Ledger) -> None:
     one, two, three = await ledger.claim()
     await ledger.finish("a", completed(one), stopped(two), failed(three, delay=60))
     assert await listed(ledger) == set()
+    assert await ledger.store.dead_letter_depth() == 0
     assert await listed(ledger, dead=False) == {live, one.id, two.id, three.id}
     for task_id in (live, one.id, two.id, three.id):
         assert not (await ledger.get(task_id)).dead_letter

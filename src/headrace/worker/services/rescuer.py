@@ -85,7 +85,7 @@ async def empty_hands(
         charged += sum(settlement.charged for _, settlement in finished)
         released += sum(not settlement.charged for _, settlement in finished)
         if bus is not None and finished:
-            bus.emit(TasksFinished(finished=finished))
+            bus.emit(TasksFinished(finished=finished, worker=worker))
         if not report.accepted and not report.repeated:
             return charged, released  # others were faster with all of them
 

@@ -174,6 +174,12 @@ WHERE g.key = ANY ($1::text[])
   AND NOT EXISTS (SELECT FROM headrace.slots s WHERE s.key = g.key)
   AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.waiting_on = g.key);
 
+-- name: dead_letter_depth
+-- Dead letters, up to a cap, in the index that holds nothing else.
+SELECT count(*)::integer FROM (
+    SELECT FROM headrace.history h WHERE h.dead_letter AND h.state = 'failed' LIMIT $1::integer
+) AS counted;
+
 -- name: retry_depth
 -- Ready tasks of a queue in the retry lane, up to a cap; one range of the ready index per pool.
 SELECT coalesce(sum(n), 0)::integer

@@ -16,6 +16,12 @@ SELECT count(*) FROM (
     LIMIT :cap
 )
 
+-- name: dead_letter_depth
+-- Counts in the index that holds nothing else, and stops at the cap.
+SELECT count(*) FROM (
+    SELECT 1 FROM headrace_history INDEXED BY headrace_history_dead WHERE dead_letter AND state = 'failed' LIMIT :cap
+)
+
 -- name: count_outcome
 -- Written only by the worker it names.
 INSERT INTO headrace_outcomes (worker, queue, name, minute, outcome, n)

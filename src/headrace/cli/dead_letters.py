@@ -8,7 +8,7 @@ import typer
 from headrace.cli import completing
 from headrace.cli.failures import FAILED, INTERRUPTED, CommandError
 from headrace.cli.helping import examples
-from headrace.cli.output import ago, console, print_json, print_table, shown
+from headrace.cli.output import ago, console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.cli.tasks import QueueNames, TaskNames
 
@@ -63,7 +63,7 @@ def list_dead_letters(
     selection = _selection(queue, task, error, since, limit)
 
     async def read(store: "Store") -> list[Any]:
-        return [shown(record) async for page in selection.pages(store) for record in page]
+        return [record async for page in selection.pages(store) for record in page]
 
     records = with_store(database, name, read)
     if json:

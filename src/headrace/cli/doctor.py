@@ -6,7 +6,7 @@ import typer
 
 from headrace.cli.failures import FAILED
 from headrace.cli.helping import examples
-from headrace.cli.output import console, print_json
+from headrace.cli.output import console, print_json, redacted
 from headrace.cli.target import Database, Json, Namespace, place_of
 
 if TYPE_CHECKING:
@@ -75,6 +75,6 @@ def _for(finding: "Finding", target: str) -> "Finding":
 def _print(finding: "Finding") -> None:
     from rich.markup import escape
 
-    console.print(f"{_MARKS[finding.level]}  [bold]{escape(finding.check)}[/]: {escape(finding.what)}")
+    console.print(f"{_MARKS[finding.level]}  [bold]{escape(finding.check)}[/]: {escape(redacted(finding.what))}")
     if finding.mend:
         console.print(f"         -> {escape(finding.mend)}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headrace.cli.helping import examples
-from headrace.cli.output import ago, console, print_json, print_table, shown
+from headrace.cli.output import ago, console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.core.states import JobState
 
@@ -70,7 +70,6 @@ def show(
     record, tasks = with_store(database, name, read)
     if record is None:
         raise NotFound(f"no job {id}; it never existed, or it ended longer ago than history is kept")
-    tasks = [shown(task) for task in tasks]
     if json:
         print_json({"job": record, "tasks": tasks})
         return

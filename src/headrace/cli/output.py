@@ -9,28 +9,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
-from headrace.telemetry.redaction import DEFAULT, Redaction
-
 if TYPE_CHECKING:
-    from headrace.core.task import TaskRecord
+    from headrace.telemetry.redaction import Redaction
 
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
 
+# What commands show of tasks goes through these rules: the built-in ones, or those of the App that was named.
+_of_the_app: "Redaction | None" = None
 
-# What commands show of tasks goes through these rules: the built-in ones, and those of the App that was named.
-_redaction = DEFAULT
 
-
-def use_redaction(redaction: Redaction) -> None:
+def use_redaction(redaction: "Redaction") -> None:
     """From now on by the rules of this App."""
-    global _redaction
-    _redaction = redaction
+    global _of_the_app
+    _of_the_app = redaction
+
+
+def _redaction() -> "Redaction":
+    # Imported where it is used, as in every file here: `headrace --help` and completion load all of them.
+    from headrace.telemetry.redaction import DEFAULT
+
+    return _of_the_app or DEFAULT
 
 
 def redacted(text: str) -> str:
     """For a text of a task that is printed otherwise than by the functions below, which do it themselves."""
-    return _redaction.text(text)
+    return _redaction().text(text)
 
 
 def as_json(value: Any, *, whole: bool = False) -> str:
@@ -52,7 +56,7 @@ def plain(value: Any, *, whole: bool = False) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str) and not whole:
-        return _redaction.text(value)
+        return redacted(value)
     if isinstance(value, Mapping):
         found = cast("Mapping[Any, Any]", value)
         return {str(key): _item(str(key), item, whole=whole) for key, item in found.items()}
@@ -62,29 +66,13 @@ def plain(value: Any, *, whole: bool = False) -> Any:
 
 
 def _item(name: str, value: Any, *, whole: bool) -> Any:
-    if not whole and _redaction.is_secret(name):
-        return _redaction.value(value, name)
+    if not whole and _redaction().is_secret(name):
+        return _redaction().value(value, name)
     return plain(_stringly(name, value), whole=whole)
 
 
 def _stringly(name: str, value: Any) -> Any:
     return str(value) if name in ("id", "task", "job") and isinstance(value, int) else value
-
-
-def shown(record: "TaskRecord") -> "TaskRecord":
-    """A task as it may be printed: every command passes what it prints through here."""
-    return dataclasses.replace(
-        record,
-        arguments=redacted(record.arguments),
-        options=redacted(record.options),
-        progress=_redacted(record.progress),
-        result=_redacted(record.result),
-        error_message=_redacted(record.error_message),
-    )
-
-
-def _redacted(text: str | None) -> str | None:
-    return None if text is None else redacted(text)
 
 
 def print_json(value: Any, *, whole: bool = False) -> None:
@@ -110,7 +98,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def _print_for_people(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
-    # Imported where they are used, as in every file here: `headrace --help` and completion load all of them.
     from rich.table import Table
     from rich.text import Text
 

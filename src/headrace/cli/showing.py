@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.markup import escape
 
-from headrace.cli.output import ago, console, print_json, print_table, redacted, shown, visible
+from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, TaskRecord
@@ -23,7 +23,7 @@ async def read_life(store: Store, id: int) -> Life:
     record = (await store.get([id])).get(id)
     if record is None:
         raise unknown(id)
-    return shown(record), await store.attempts(id), await store.logs(id, limit=_LINES)
+    return record, await store.attempts(id), await store.logs(id, limit=_LINES)
 
 
 def print_life(life: Life, *, json: bool, traceback: bool = False) -> None:

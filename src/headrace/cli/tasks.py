@@ -51,7 +51,6 @@ def list_tasks(
     json: Json = False,
 ) -> None:
     """List tasks, newest first."""
-    from headrace.cli.output import shown
     from headrace.cli.showing import print_tasks
     from headrace.core.task import TaskFilter
 
@@ -62,7 +61,7 @@ def list_tasks(
         dead_letter=True if dead_letters else None,
         limit=limit,
     )
-    records = [shown(record) for record in with_store(database, name, lambda store: store.list(criteria))]
+    records = with_store(database, name, lambda store: store.list(criteria))
     if json:
         print_json(records)
     else:

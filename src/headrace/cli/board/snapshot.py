@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from headrace.cli.output import shown
 from headrace.core.states import TaskState
 from headrace.core.task import QueueRecord, TaskFilter, TaskRecord, WorkerRecord
 from headrace.store.base import Store
@@ -49,7 +48,7 @@ async def look(store: Store) -> Snapshot:
         at=await store.now(),
         queues=await store.queues(),
         workers=await store.workers(states=_LIVE),
-        failures=[shown(task) for task in await store.list(TaskFilter(states=(TaskState.FAILED,), limit=_FAILURES))],
+        failures=await store.list(TaskFilter(states=(TaskState.FAILED,), limit=_FAILURES)),
         fires=await next_fires(store),
     )
 

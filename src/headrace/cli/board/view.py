@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli.board.snapshot import Rate, Snapshot, total
-from headrace.cli.output import ago, visible
+from headrace.cli.output import ago, redacted, visible
 from headrace.cli.reasons import silent
 from headrace.store.base import COUNTED_AT_MOST
 
@@ -124,7 +124,7 @@ def _headline(board: Board) -> list[Text]:
     line.append(f"  {board.place}", style="dim")
     if board.outage is None:
         return [line]
-    return [line, Text(visible(board.outage), style="bold white on red", no_wrap=True, overflow="ellipsis")]
+    return [line, Text(visible(redacted(board.outage)), style="bold white on red", no_wrap=True, overflow="ellipsis")]
 
 
 def _queues(snapshot: Snapshot) -> Section:
@@ -167,7 +167,7 @@ def _failures(snapshot: Snapshot) -> Section:
             Text(visible(task.name)),
             _age(snapshot.at - task.finished_at) if task.finished_at else "",
             f"{task.attempt}",
-            Text(visible(f"{(task.error_class or '').rpartition('.')[2]}: {task.error_message or ''}")),
+            Text(visible(redacted(f"{(task.error_class or '').rpartition('.')[2]}: {task.error_message or ''}"))),
         ]
         for task in snapshot.failures
     ]

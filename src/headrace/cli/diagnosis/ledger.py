@@ -9,11 +9,10 @@ import orjson
 
 from headrace.cli.diagnosis.findings import Finding, fine, problem, warning
 from headrace.cli.reasons import LIVE, serves, silent
-from headrace.cli.selecting import COUNTED, Selection
 from headrace.core.errors import HeadraceError
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import QueueRecord, TaskFilter, WorkerRecord
-from headrace.store.base import NameCount, Store, StoreFacts
+from headrace.store.base import COUNTED_AT_MOST, NameCount, Store, StoreFacts
 from headrace.store.checker import WARNINGS
 
 if TYPE_CHECKING:
@@ -158,9 +157,9 @@ async def _without_entrypoint(store: Store, app: "App", suspects: Sequence[NameC
 
 
 async def dead_letters(store: Store) -> AsyncIterator[Finding]:
-    n = await Selection().count(store)
+    n = await store.dead_letter_depth()
     if n:
-        many = f"more than {COUNTED:,}" if n > COUNTED else f"{n}"
+        many = f"more than {COUNTED_AT_MOST - 1:,}" if n >= COUNTED_AT_MOST else f"{n}"
         yield warning("dead letters", f"{many} dead letters", "headrace dlq list; headrace dlq retry --all")
 
 

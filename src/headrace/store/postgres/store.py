@@ -101,6 +101,10 @@ class PostgresStore:
         self.schema_revision = self._administration.schema_revision
         self.check = self._administration.check
 
+    @property
+    def database(self) -> Database:
+        return self._database
+
     async def open(self) -> None:
         await self._database.open()
         try:

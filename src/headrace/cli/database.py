@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from headrace.cli import moving
 from headrace.cli.failures import FAILED
 from headrace.cli.output import console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
@@ -61,6 +62,11 @@ def check(database: Database = None, name: Namespace = "headrace", json: Json = 
         console.print("the ledger is sound: every invariant holds")
     if violations:
         raise typer.Exit(FAILED)
+
+
+commands.command(epilog="Example: headrace db move sqlite:///headrace.db postgresql://me@localhost/shop --follow")(
+    moving.move
+)
 
 
 @commands.command(epilog="Example: headrace db prune --days 30")

@@ -379,7 +379,7 @@ class Trace:
 
     here: Mapping[int, TaskRecord]
     on_their_way: Mapping[int, TaskRecord]  # taken out of this ledger; the other may have them already
-    jobs_on_their_way: frozenset[int]
+    jobs_on_their_way: Mapping[int, JobRecord]
     moved_to: str | None  # the URL of the other
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headrace.core.errors import MoveError, SchemaError
 from headrace.store.base import Store, StoreOptions
@@ -58,6 +59,14 @@ def check_urls(source_url: str, target_url: str) -> None:
 def shown_target(url: str) -> str:
     """By which a target is known and told."""
     return masked_url(postgres_dsn(url))
+
+
+def without_password(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")
+    user = host[0].partition(":")[0]
+    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "password"])
+    return urlunsplit(parts._replace(netloc=f"{user}{host[1]}{host[2]}", query=query))
 
 
 async def _same_schema(source: Store, target: Store, *, upgrade: bool) -> None:

@@ -73,6 +73,11 @@ class Parcel:
         place = layouts()[table].place(column)
         return [row[place] for row in self.rows.get(table, ())]
 
+    def named(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table with the names of their columns."""
+        columns = layouts()[table].columns
+        return [dict(zip(columns, row, strict=True)) for row in self.rows.get(table, ())]
+
     @property
     def task_ids(self) -> list[int]:
         return [*self.column("tasks", "id"), *self.column("history", "id")]

@@ -5,59 +5,34 @@ The ledgers are made by the verbs that users' programs and workers call, and loo
 
 import asyncio
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
-from headrace.core.errors import MovedAway, MoveError, SchemaError
+from headrace.core.errors import MoveError, SchemaError
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
-from headrace.core.task import Key, NewJob, NewTask, Ref, Want
-from headrace.store.base import Store, StoreOptions
+from headrace.core.task import Key, NewJob, NewTask, Want
+from headrace.store import migrations
+from headrace.store.base import Store
 from headrace.store.checker import WARNINGS
-from headrace.store.connect import connect, sqlite_path
-from headrace.store.instants import FIRST_POSTGRES_ID, to_micros
+from headrace.store.connect import sqlite_path
+from headrace.store.instants import FIRST_POSTGRES_ID
 from headrace.store.moving.mover import Mover
-from headrace.store.moving.opening import opened, shown_target
-from headrace.store.moving.parcels import Received, check
-from headrace.store.moving.source import Source
+from headrace.store.moving.opening import opened, shown_target, without_password
+from headrace.store.moving.parcels import check
 from headrace.store.moving.tables import OF_JOB, OF_TASK, STAYING, alone, layouts
 from headrace.store.sqlite.store import SQLiteStore
 from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, released, task
-
-
-@asynccontextmanager
-async def ledger_of(url: str) -> AsyncIterator[Ledger]:
-    ledger = Ledger(lambda: connect(url, StoreOptions()), None)
-    await ledger.open()
-    try:
-        yield ledger
-    finally:
-        await ledger.close()
-
-
-@asynccontextmanager
-async def mover_of(sqlite_url: str, postgres_url: str, **options: Any) -> AsyncIterator[Mover]:
-    async with opened(sqlite_url, postgres_url) as (source, target):
-        yield Mover(
-            source=source,
-            target=target,
-            url=postgres_url,
-            shown=shown_target(postgres_url),
-            source_shown=sqlite_url,
-            **options,
-        )
-
-
-async def moved(sqlite_url: str, postgres_url: str, **options: Any) -> Received:
-    async with mover_of(sqlite_url, postgres_url, **options) as mover:
-        return await asyncio.wait_for(mover.run(), 60)
+from tests.support.moving import ledger_of, moved, mover_of
+from tests.support.postgres import PostgresServer
+from tests.support.waiting import eventually
 
 
 def sqlite_rows(url: str, table: str) -> list[list[Any]]:
@@ -221,3 +196,311 @@ def test_every_table_of_the_schema_has_a_way_to_go():
     known = by_themselves | {*OF_TASK, *OF_JOB, *STAYING, "tasks", "history", "jobs"}
     assert known == {*layouts(), "ids"}
     assert not by_themselves & {*OF_TASK, *OF_JOB, *STAYING, "tasks", "history", "jobs"}
+
+
+# While it is used.
+
+
+@asynccontextmanager
+async def following(sqlite_url: str, postgres_url: str) -> AsyncIterator[Mover]:
+    """A mover that goes on in the background."""
+    async with mover_of(sqlite_url, postgres_url, follow=True, until_idle=False) as mover:
+        work = asyncio.create_task(mover.run())
+        try:
+            yield mover
+            assert not work.done(), work
+        finally:
+            work.cancel()
+            await asyncio.wait([work])
+
+
+async def until_there(ledger: Ledger, *ids: int) -> None:
+    async def there() -> bool:
+        return len(await ledger.store.get(ids)) == len(ids)
+
+    await eventually(there, message=f"{ids} are there")
+
+
+@pytest.mark.postgres
+async def test_after_the_flip_nobody_claims_and_what_is_held_ends(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        ids = await here.enqueue(*(task() for _ in range(4)))
+        ending, retrying, given_back = await here.claim("a", 3, lanes=[Lane.PRIMARY])
+        async with following(sqlite_url, postgres_url):
+            await until_there(there, ids[3])
+            assert await here.claim("a") == []
+            assert [await there.store.get([claim.id]) for claim in (ending, retrying, given_back)] == [{}, {}, {}]
+            report = await here.store.finish(
+                "a",
+                [completed(ending), failed(retrying), released(given_back)],
+                wants=[Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=10)],
+            )
+            assert (len(report.accepted), report.claimed) == (3, ())
+            landed = await here.enqueue_one()
+            await until_there(there, *ids, landed)
+        assert [await there.state(id) for id in ids] == ["completed", "pending", "pending", "pending"]
+        (tried,) = await there.attempts(retrying.id)
+        assert (tried.state, tried.charged) == ("failed", True)
+        await there.register("b")
+        claims = {claim.id: claim for claim in await there.claim("b")}
+        assert claims.keys() == {*ids[1:], landed}
+        assert claims[retrying.id].claim_no == retrying.claim_no + 1, "the fence goes on where it was"
+        assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_a_job_goes_whole_once_nobody_holds_a_task_of_it(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        job, tasks = await here.store.create_job(NewJob(name="j", tasks=(task(), task(critical=False), task())))
+        claims = await here.claim("a", 2, lanes=[Lane.PRIMARY])
+        alone_id = await here.enqueue_one()
+        async with following(sqlite_url, postgres_url):
+            await until_there(there, alone_id)
+            await here.finish("a", failed_for_good(claims[1]))
+            assert await there.store.get([answer.id for answer in tasks]) == {}
+            assert (await here.job(job)).state == "running"
+            late = in_a_users_transaction(here.store, [task(job=job)])
+            await here.finish("a", completed(claims[0]))
+            await until_there(there, *(answer.id for answer in (*tasks, *late)))
+        found = await there.job(job)
+        assert (found.state, found.total, found.completed, found.failed) == ("running", 4, 1, 1)
+        assert await here.store.get_job(job) is None
+        await there.register("b")
+        for claim in await there.claim("b"):
+            await there.finish("b", completed(claim))
+        assert (await there.job(job)).state == "completed"
+        assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_a_users_transaction_that_was_open_while_its_job_went(sqlite_url: str, postgres_url: str):
+    """The addition finds its job at the other end."""
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        job, _ = await here.store.create_job(NewJob(name="j", tasks=(task(),)))
+        program = here.store.enqueue_program([task(job=job)])
+        connection = sqlite3.connect(sqlite_path(sqlite_url), timeout=30)
+        looked = next(program)  # at the job, before its first write
+        rows = connection.execute(looked.sql, looked.parameters).fetchall()
+        await moved(sqlite_url, postgres_url)
+        answers: Any = None
+        try:
+            statement = program.send(rows)
+            while True:
+                statement = program.send(connection.execute(statement.sql, statement.parameters).fetchall())
+        except StopIteration as end:
+            answers = end.value
+        connection.commit()
+        connection.close()
+        await moved(sqlite_url, postgres_url)
+        assert (await there.get(answers[0].id)).job == job
+        assert (await there.job(job)).total == 2
+        await there.register("b")
+        for claim in await there.claim("b"):
+            await there.finish("b", completed(claim))
+        assert (await there.job(job)).state == "completed"
+        assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_an_order_key_is_not_overtaken(sqlite_url: str, postgres_url: str):
+    """While the first of a line is held here the others wait here; those behind them in the table go."""
+    line = (Gate(kind="order", key="k"),)
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        first = await here.enqueue_one(gates=line)
+        claim = await here.claim_one("a")
+        assert (await here.store.admit("a", [claim])).admitted == {ref(claim)}
+        others = await here.enqueue(*(task(gates=line) for _ in range(600)))
+        behind = await here.enqueue_one()
+        async with following(sqlite_url, postgres_url):
+            await until_there(there, behind)
+            assert await there.store.get(others) == {}
+            await here.finish("a", failed(claim, delay=0))
+            await until_there(there, first, *others)
+        await there.register("b")
+        ran: list[int] = []
+        for _ in range(3):
+            claims = await there.claim("b", 700)
+            admission = await there.store.admit("b", [claim for claim in claims if claim.gated])
+            for claim in claims:
+                if ref(claim) in admission.admitted:
+                    ran.append(claim.id)
+                    await there.finish("b", completed(claim))
+        assert ran == [first, *others[:2]]
+
+
+@pytest.mark.postgres
+async def test_jobs_that_wait_for_each_others_order_keys_go_together(sqlite_url: str, postgres_url: str):
+    one, two = (Gate(kind="order", key="one"),), (Gate(kind="order", key="two"),)
+    async with ledger_of(sqlite_url) as here:
+        first, _ = await here.store.create_job(NewJob(name="a", tasks=(task(gates=one),)))
+        between = await here.enqueue_one(gates=one)
+        await here.store.enqueue([task(gates=two, job=first), task(gates=one, job=first)])
+    received = await moved(sqlite_url, postgres_url)
+    assert received.found["tasks"].rows == 4
+    async with ledger_of(postgres_url) as there:
+        assert await there.state(between) == "pending"
+        assert await there.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_what_is_retried_at_either_end_while_it_goes_runs_once(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        at_source, at_target, at_both = await here.enqueue(*(task() for _ in range(3)))
+        for claim in await here.claim("a"):
+            await here.finish("a", failed_for_good(claim))
+        async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+            await mover._copy_history()  # pyright: ignore[reportPrivateUsage]
+        assert (await there.store.get([at_source, at_target, at_both])).keys() == {at_source, at_target, at_both}
+        assert await here.store.retry([at_source, at_both]) == [at_source, at_both]
+        assert await there.store.retry([at_target, at_both]) == [at_target, at_both]
+        await moved(sqlite_url, postgres_url, follow=True)
+        for id in (at_source, at_target, at_both):
+            found = await there.get(id)
+            assert (found.state, found.run_no) == ("pending", 2)
+        assert await there.store.check() == await here.store.check() == []
+        assert await here.store.get([at_source, at_target, at_both]) == {}
+
+
+@pytest.mark.postgres
+async def test_two_movers_at_once_move_each_row_once(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        ids = await here.enqueue(*(task(arguments=f'{{"n":{n}}}') for n in range(1500)))
+        await asyncio.gather(*(moved(sqlite_url, postgres_url) for _ in range(2)))
+        assert len(await there.store.get(ids)) == 1500
+        assert await here.store.get(ids) == {}
+        assert await there.store.check() == []
+
+
+# What arrives is what was sent.
+
+
+@pytest.mark.postgres
+async def test_a_row_that_does_not_arrive_as_it_was_stops_the_move(sqlite_url: str, postgres_url: str):
+    """The target is rolled back, the source keeps it, and the same command goes on when the cause is gone."""
+    async with ledger_of(sqlite_url) as here:
+        id = await here.enqueue_one(arguments='{"n":1}')
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN NEW.arguments := '{\"n\":2}'; RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER spoil BEFORE INSERT ON headrace.tasks FOR EACH ROW EXECUTE FUNCTION spoil()")
+        with pytest.raises(MoveError, match="does not have what was sent"):
+            await moved(sqlite_url, postgres_url)
+        assert postgres_rows(postgres_url, "tasks") == []
+        async with ledger_of(sqlite_url) as here:
+            trace = await cast("SQLiteStore", here.store).trace([id])
+            assert trace.on_their_way[id].arguments == '{"n":1}'
+        connection.execute("DROP TRIGGER spoil ON headrace.tasks")
+    received = await moved(sqlite_url, postgres_url)
+    assert received.sent == received.found
+    async with ledger_of(postgres_url) as there:
+        assert (await there.get(id)).arguments == '{"n":1}'
+
+
+@pytest.mark.postgres
+async def test_large_rows_go_in_parts(sqlite_url: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("headrace.store.moving.packing._BYTES", 5_000)
+    async with ledger_of(sqlite_url) as here:
+        long = [f'{{"text":"{n:04d}{"x" * 900}"}}' for n in range(40)]
+        job, _ = await here.store.create_job(NewJob(name="big", tasks=tuple(task(arguments=text) for text in long)))
+        ids = await here.enqueue(*(task(arguments=text) for text in long))
+    await moved(sqlite_url, postgres_url)
+    async with ledger_of(postgres_url) as there:
+        assert (await there.job(job)).total == 40
+        assert [(await there.get(id)).arguments for id in ids] == long
+        assert await there.store.check() == []
+
+
+# What is refused.
+
+
+async def refusal(sqlite_url: str, postgres_url: str, **options: Any) -> str:
+    with pytest.raises((MoveError, SchemaError)) as refused:
+        await moved(sqlite_url, postgres_url, **options)
+    return str(refused.value)
+
+
+@pytest.mark.postgres
+async def test_it_is_refused_while_workers_run(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here:
+        await here.register("busy")
+        id = await here.enqueue_one()
+        assert "1 workers run" in await refusal(sqlite_url, postgres_url)
+        assert "--follow" in await refusal(sqlite_url, postgres_url)
+        assert (await here.claim_one("busy")).id == id, "nothing has changed for them"
+    assert postgres_rows(postgres_url, "tasks") == []
+
+
+@pytest.mark.postgres
+async def test_a_target_with_tasks_of_its_own_is_refused(sqlite_url: str, postgres_url: str):
+    async with ledger_of(postgres_url) as there:
+        await there.enqueue_one()
+    async with ledger_of(sqlite_url) as here:
+        await here.enqueue_one()
+        assert "has tasks of its own" in await refusal(sqlite_url, postgres_url)
+        assert len(await here.claim()) == 1, "it has not moved"
+
+
+@pytest.mark.postgres
+async def test_a_target_of_another_ledger_is_refused(sqlite_url: str, postgres_url: str, tmp_path: Path):
+    await moved(sqlite_url, postgres_url)
+    another = tmp_path / "another.db"
+    shutil.copy(sqlite_path(sqlite_url), another)
+    with contextlib.closing(sqlite3.connect(another)) as connection:
+        connection.execute("DELETE FROM headrace_meta WHERE key IN ('move', 'moved_to')")
+        connection.commit()
+    assert "already took in another ledger" in await refusal(f"sqlite:///{another}", postgres_url)
+
+
+@pytest.mark.postgres
+async def test_a_ledger_that_has_moved_goes_nowhere_else(
+    sqlite_url: str, postgres_url: str, postgres_server: PostgresServer
+):
+    await moved(sqlite_url, postgres_url)
+    other = postgres_server.create_database("headrace_elsewhere")
+    try:
+        assert "has moved to" in await refusal(sqlite_url, other)
+    finally:
+        postgres_server.drop_database("headrace_elsewhere")
+
+
+@pytest.mark.postgres
+async def test_a_target_that_forgot_what_it_was_sent_is_refused(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here:
+        await here.enqueue_one()
+    await moved(sqlite_url, postgres_url)
+    migrations.downgrade(postgres_url, "base", name="headrace")
+    assert "0 of the 1 parcels" in await refusal(sqlite_url, postgres_url)
+
+
+@pytest.mark.postgres
+async def test_ids_that_postgresql_will_hand_out_are_refused(sqlite_url: str, postgres_url: str):
+    with contextlib.closing(sqlite3.connect(sqlite_path(sqlite_url))) as connection:
+        connection.execute("INSERT INTO headrace_ids VALUES ('tasks', ?)", (FIRST_POSTGRES_ID + 2,))
+        connection.commit()
+    assert "which PostgreSQL will hand out" in await refusal(sqlite_url, postgres_url)
+
+
+@pytest.mark.postgres
+async def test_schemas_must_be_the_same(sqlite_url: str, postgres_url: str):
+    migrations.downgrade(postgres_url, "base", name="headrace")
+    with pytest.raises(SchemaError, match="leave out --no-upgrade"):
+        async with opened(sqlite_url, postgres_url, upgrade=False):
+            pass
+    await moved(sqlite_url, postgres_url)  # makes it
+    with contextlib.closing(sqlite3.connect(sqlite_path(sqlite_url))) as connection:
+        connection.execute("UPDATE headrace_alembic_version SET version_num = '0000'")
+        connection.commit()
+    assert "has the schema 0000" in await refusal(sqlite_url, postgres_url)
+
+
+def test_the_password_can_be_left_out():
+    assert without_password("postgresql://me:se:cret@host:5/db?a=1&password=x") == "postgresql://me@host:5/db?a=1"
+    assert without_password("postgresql:///db?host=%2Ftmp") == "postgresql:///db?host=%2Ftmp"
+    assert "se:cret" not in shown_target("postgresql+asyncpg://me:se:cret@host/db")

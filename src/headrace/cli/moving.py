@@ -122,6 +122,8 @@ async def _move(
                 loop.add_signal_handler(number, interrupt)
             with contextlib.suppress(asyncio.CancelledError):
                 await work
+            if interrupted:
+                await mover.deliver()
         return _report(mover, await mover.received(), await source.left(), time.monotonic() - started, interrupted)
 
 
@@ -141,7 +143,13 @@ def _report(mover: "Mover", received: "Received", left: "Left", seconds: float, 
         "complete": left.nothing,
         "interrupted": interrupted,
         "same": received.sent == received.found,
-        "left": {"tasks": left.tasks, "held": left.held, "history": left.history, "jobs": left.jobs},
+        "left": {
+            "tasks": left.tasks,
+            "held": left.held,
+            "history": left.history,
+            "jobs": left.jobs,
+            "on_its_way": left.on_its_way,
+        },
         "tables": tables,
         "seconds": round(seconds, 3),
     }

@@ -209,6 +209,10 @@ class Upkeep(Protocol):
         """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers."""
         ...
 
+    async def prunable(self, *, keep: float) -> Pruned:
+        """How much `prune` would remove, called until nothing is left. It counts all of that: not for services."""
+        ...
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         """How many tasks of the queue are ready in the retry lane, counted up to `cap`."""
         ...

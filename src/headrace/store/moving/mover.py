@@ -81,6 +81,11 @@ class Mover:
             # A look that costs much, because much waits for something held, is not taken often.
             await asyncio.sleep(0 if moved else max(pause, 5 * (time.monotonic() - started)))
 
+    async def deliver(self) -> None:
+        """What is on its way, after an interrupt: nobody could change it until the next mover comes."""
+        if self._move:
+            await self._send()
+
     async def received(self) -> Received:
         move, _ = await self.source.move()
         return Received() if move is None else move.received

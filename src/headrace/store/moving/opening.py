@@ -1,10 +1,10 @@
 """Both ends of a move, opened: what can be refused is refused here, before anything is written."""
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from headrace.core.errors import MoveError, SchemaError
 from headrace.store.base import Store, StoreOptions
@@ -62,11 +62,10 @@ def shown_target(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")
-    user = host[0].partition(":")[0]
-    query = urlencode([(key, value) for key, value in parse_qsl(parts.query) if key != "password"])
-    return urlunsplit(parts._replace(netloc=f"{user}{host[1]}{host[2]}", query=query))
+    """The URL for whoever has the password from elsewhere (PGPASSWORD, a password file)."""
+    place, mark, query = re.sub(r"(://[^:/@]*):.*@", r"\1@", url).partition("?")
+    kept = "&".join(part for part in query.split("&") if not part.startswith("password="))
+    return f"{place}{mark if kept else ''}{kept}"
 
 
 async def _same_schema(source: Store, target: Store, *, upgrade: bool) -> None:

@@ -47,10 +47,11 @@ class Left:
     held: int
     history: int
     jobs: int
+    on_its_way: int  # parts of a parcel
 
     @property
     def nothing(self) -> bool:
-        return not (self.tasks or self.history or self.jobs)
+        return not (self.tasks or self.history or self.jobs or self.on_its_way)
 
 
 class Source:
@@ -223,6 +224,7 @@ class Source:
                 held=count("{tasks} WHERE worker IS NOT NULL"),
                 history=count("{history}"),
                 jobs=count("{jobs}"),
+                on_its_way=len(packer.outgoing()),
             )
 
         return await self._read(work)

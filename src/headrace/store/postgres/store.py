@@ -67,6 +67,7 @@ class PostgresStore:
         self.unpark = upkeep.unpark
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
+        self.prunable = upkeep.prunable
         self.retry_depth = upkeep.retry_depth
         self.count_outcomes = upkeep.count_outcomes
         self.lead = upkeep.lead

@@ -97,6 +97,12 @@ class Upkeep:
         await self._database.run(prune_gates, repeatable=True)
         return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
 
+    async def prunable(self, *, keep: float) -> Pruned:
+        [(tasks, results, workers, keys, jobs)] = await self._database.fetch(
+            self._queries["prunable"], keep, repeatable=True
+        )
+        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)
         return min(cap, row[0])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import Boolean, Float
@@ -58,12 +58,23 @@ class Layout:
     def to_postgres(self, row: Values) -> dict[str, Any]:
         """As an object for `json_populate_recordset`."""
         return {
-            column: from_micros(value).isoformat() if place in self.instants and value is not None else value
+            column: _written(value) if place in self.instants and value is not None else value
             for place, (column, value) in enumerate(zip(self.columns, row, strict=True))
         }
 
+    def key_to_postgres(self, row: Values) -> dict[str, Any]:
+        """The same with the columns of the key alone, which is all that a look needs."""
+        places = [self.columns.index(column) for column in self.key]
+        return {self.columns[place]: _written(row[place]) if place in self.instants else row[place] for place in places}
+
     def key_of(self, row: Values) -> tuple[Any, ...]:
         return tuple(row[self.columns.index(column)] for column in self.key)
+
+
+@lru_cache(maxsize=10_000)
+def _written(micros: int) -> str:
+    """Most instants of a row, and of its neighbours, are the same."""
+    return from_micros(micros).isoformat()
 
 
 @cache

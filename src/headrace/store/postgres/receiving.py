@@ -181,7 +181,7 @@ class Receiving:
         found = await connection.fetch(
             f"SELECT {columns} FROM json_populate_recordset(NULL::{self._name}.{layout.table}, $1::text::json) AS given"
             f" JOIN {self._name}.{layout.table} AS mine ON {same}",
-            _json(layout, rows),
+            orjson.dumps([layout.key_to_postgres(row) for row in rows]).decode(),
         )
         return [layout.from_postgres(row) for row in found]
 

@@ -58,8 +58,8 @@ class Following:
     async def attempts(self, task: int) -> list[AttemptRecord]:
         return await (await self._store_of(task)).attempts(task)
 
-    async def logs(self, task: int, *, after: int, limit: int) -> list[LogLine]:
-        return await (await self._store_of(task)).logs(task, after=after, limit=limit)
+    async def logs(self, task: int, *, claim_no: int | None, after: int, limit: int) -> list[LogLine]:
+        return await (await self._store_of(task)).logs(task, claim_no=claim_no, after=after, limit=limit)
 
     async def get_job(self, job: int) -> JobRecord | None:
         found = await self._store.get_job(job)

@@ -52,7 +52,11 @@ class Jobs:
             self._engine.counting.job_created(job.tasks, answers)
             return id
 
-        return await self.aget(await self._engine.run(create))
+        with self._engine.around(job.tasks) as changed:
+            job = dataclasses.replace(job, tasks=tuple(changed))
+            id = await self._engine.run(create)
+        await self._engine.readied()
+        return await self.aget(id)
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""
@@ -74,7 +78,9 @@ class Jobs:
 
     async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with its failed tasks pending; their ids."""
-        return await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
+        again = await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
+        await self._engine.readied()
+        return again
 
     async def aadd(self, id: int, *tasks: NewTask) -> list[Enqueued]:
         """Add tasks to a job that is not over, also from inside your own transaction."""

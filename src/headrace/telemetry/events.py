@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from headrace.core.breaker import BreakerStatus
 from headrace.core.settlement import Settlement
 from headrace.core.task import ClaimedTask
 
@@ -19,12 +21,10 @@ class TasksClaimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStarted:
-    task: int
-    claim_no: int
-    name: str
-    queue: str
-    executor: str
+class TasksStarted:
+    """These are entered now, or handed to a child that will; with the seconds since each was eligible."""
+
+    started: Sequence[tuple[ClaimedTask, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class TasksFinished:
     """The ledger accepted what came of these claims."""
 
     finished: Sequence[tuple[ClaimedTask, Settlement]]
+    worker: str | None = None  # who held them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +125,41 @@ class JobEnded:
     took: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFired:
+    """A tick was decided: its task is enqueued, or it was left out because an earlier one is unfinished."""
+
+    schedule: str
+    tick: datetime
+    verdict: str  # enqueue, replace, skip
+    task: int | None
+    late: float  # seconds after the tick, by the store's clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSetAside:
+    """It cannot be read here, and does not fire until it is written anew."""
+
+    schedule: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerMoved:
+    """A breaker of this process; `lasts` is for how many seconds an open one refuses."""
+
+    service: str
+    state: BreakerStatus
+    lasts: float = 0.0
+
+
 type Event = (
-    TasksCreated
+    BreakerMoved
+    | TasksCreated
     | JobsCreated
     | JobEnded
     | TasksClaimed
-    | TaskStarted
+    | TasksStarted
     | TasksFinished
     | ReportRefused
     | WorkerStarted
@@ -140,6 +170,8 @@ type Event = (
     | LoopStalled
     | StoreLost
     | StoreBack
+    | ScheduleFired
+    | ScheduleSetAside
 )
 type Listener = Callable[[Event], None]
 

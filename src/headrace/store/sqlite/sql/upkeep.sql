@@ -16,6 +16,12 @@ SELECT count(*) FROM (
     LIMIT :cap
 )
 
+-- name: dead_letter_depth
+-- Counts in the index that holds nothing else, and stops at the cap.
+SELECT count(*) FROM (
+    SELECT 1 FROM headrace_history INDEXED BY headrace_history_dead WHERE dead_letter AND state = 'failed' LIMIT :cap
+)
+
 -- name: count_outcome
 -- Written only by the worker it names.
 INSERT INTO headrace_outcomes (worker, queue, name, minute, outcome, n)
@@ -48,6 +54,13 @@ ON CONFLICT (key) DO NOTHING
 -- name: drop_pruned_notes
 -- With the job.
 DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned job ' || value FROM json_each(?))
+
+-- name: dead_letters
+-- Of these ids. One whose job is not over stays: the job's fate and its retry ask for it.
+SELECT h.id FROM headrace_history AS h
+WHERE h.id IN (SELECT value FROM json_each(?)) AND h.dead_letter AND h.state = 'failed'
+    AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.completed_at IS NULL)
+ORDER BY h.id
 
 -- name: prune_history
 -- With everything that is keyed by the task.

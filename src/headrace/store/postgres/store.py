@@ -71,6 +71,7 @@ class PostgresStore:
         self.unpark = upkeep.unpark
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
+        self.prunable = upkeep.prunable
         self.purge = upkeep.purge
         self.retry_depth = upkeep.retry_depth
         self.dead_letter_depth = upkeep.dead_letter_depth
@@ -121,6 +122,10 @@ class PostgresStore:
         self.schema_revision = self._administration.schema_revision
         self.facts = self._administration.facts
         self.check = self._administration.check
+
+    @property
+    def database(self) -> Database:
+        return self._database
 
     async def open(self) -> None:
         await self._database.open()

@@ -1,7 +1,7 @@
 """Runs the Python blocks of one page in one namespace: `python interpreter.py REPLY_FD`, one JSON request a line.
 
-A request is {"code", "name", "line"}, or {"forget": "tasks"} when the page has written a module anew. `await` may stand at
-the top level, as in a notebook. What the block prints goes to the reply.
+A request is {"code", "name", "line"}, or {"forget": "tasks"} when the page has written a module anew. `await` may stand
+at the top level, as in a notebook. What the block prints goes to the reply.
 """
 
 import ast

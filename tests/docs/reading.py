@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "docs"
-# What is run; CONTRIBUTING, CHANGELOG and the examples' page speak to people with a checkout: their commands must exist.
+# What is run. CONTRIBUTING and the examples' page speak to people with a checkout: their commands must exist.
 RUN = sorted([ROOT / "README.md", *SITE.rglob("*.md")])
 PAGES = sorted({*RUN, *ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md")})
 

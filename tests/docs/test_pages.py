@@ -3,6 +3,7 @@
 `reading` says how a page is read, `playing` how it is played. A page is one test, so that pages run side by side.
 """
 
+import ast
 import configparser
 import json
 import re
@@ -79,7 +80,7 @@ def _check(block: Block) -> None:
     assert block.language in LANGUAGES, f"line {block.line}: a block names its language, one of {sorted(LANGUAGES)}"
     match block.language:
         case "python":
-            compile(block.code, f"line {block.line}", "exec", flags=0x2000, dont_inherit=True)  # await at the top
+            compile(block.code, f"line {block.line}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         case "toml":
             assert tomllib.loads(block.code)
         case "json":

@@ -1,6 +1,6 @@
 """The pages and their code blocks, as the tests read them.
 
-What a page includes (`--8<-- "deploy/…"`) belongs to its text. A comment on the line above a fence says what is special
+What a page includes (`--8<-- "deploy/…"`) belongs to its text, unless it is of another page. A comment on the line above a fence says what is special
 about the block:
 
 - `<!-- not run: why -->`   it is only parsed; `why` must be one of test_pages.NOT_RUN
@@ -64,6 +64,8 @@ def text(page: Path) -> str:
 
 
 def _included(include: re.Match[str]) -> str:
+    if include["path"].endswith(".md"):
+        return ""  # a page of its own, which is played there
     found = (ROOT / include["path"]).read_text(encoding="utf-8").rstrip("\n")
     if section := include["section"]:
         marks = rf"^[^\n]*--8<-- \[start:{section}\][^\n]*\n(.*?)^[^\n]*--8<-- \[end:{section}\]"

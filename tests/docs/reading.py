@@ -1,7 +1,7 @@
 """The pages and their code blocks, as the tests read them.
 
-What a page includes (`--8<-- "deploy/…"`) belongs to its text, unless it is of another page. A comment on the line above a fence says what is special
-about the block:
+What a page includes (`--8<-- "deploy/…"`) belongs to its text, unless it is of another page. A comment on the line
+above a fence says what is special about the block:
 
 - `<!-- not run: why -->`   it is only parsed; `why` must be one of test_pages.NOT_RUN
 - `<!-- exits: 1 -->`       its last command ends with this code instead of 0

@@ -17,7 +17,7 @@ from typing import Any, Self
 from tests.docs.reading import Block
 from tests.support.waiting import wait_until
 
-PATIENCE = 60.0
+PATIENCE = 120.0  # for one command or block, on a machine that has much else to do
 # A reader's tasks, where the page has none of its own: the first block of the README.
 TASKS = """# tasks.py
 from headrace import App, Retry
@@ -48,10 +48,13 @@ _PORT = re.compile(r"\b9100\b")
 
 
 class Player:
-    """`database` gives the URL of an empty PostgreSQL database when a page names one."""
+    """`database` gives the URL of an empty PostgreSQL database when a page names one; `shortcut` is where commands run
+    without importing everything anew.
+    """
 
-    def __init__(self, folder: Path, *, database: Callable[[], str]) -> None:
+    def __init__(self, folder: Path, *, database: Callable[[], str], shortcut: Path) -> None:
         self.folder = folder
+        self._shortcut = shortcut
         self.printed = ""
         self._database = database
         self._port: int | None = None
@@ -62,14 +65,22 @@ class Player:
         self._environment |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
 
     def __enter__(self) -> Self:
-        programs = self.folder / ".programs"
-        programs.mkdir()
-        for program, arguments in {"headrace": "-m headrace.cli ", "python": "", "python3": ""}.items():
-            (programs / program).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments}"$@"\n')
-            (programs / program).chmod(0o755)
-        self._environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        python = shlex.quote(sys.executable)
+        shortcut = shlex.join(["-S", "-E", str(Path(__file__).with_name("shortcut.py")), "ask", str(self._shortcut)])
+        whole = self._programs("whole", {"headrace": f"{python} -m headrace.cli", "python": python, "python3": python})
+        short = self._programs("short", {"headrace": f"{python} {shortcut}"})
+        self._environment["PATH"] = f"{whole}{os.pathsep}{os.environ['PATH']}"
+        self._short_path = f"{short}{os.pathsep}{self._environment['PATH']}"
         (self.folder / "tasks.py").write_text(TASKS)
         return self
+
+    def _programs(self, name: str, programs: dict[str, str]) -> Path:
+        folder = self.folder / f".{name}"
+        folder.mkdir()
+        for program, command in programs.items():
+            (folder / program).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            (folder / program).chmod(0o755)
+        return folder
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._interpreter is not None:
@@ -82,7 +93,7 @@ class Player:
     def play(self, block: Block) -> None:
         code = self._adapted(block.code)
         if block.file is not None:
-            self._write(block.file, code)
+            self._write(block.file, code, mode="a" if block.added else "w")
         elif block.language == "python":
             self._python(block, code)
         elif block.language in ("sh", "console"):
@@ -101,10 +112,11 @@ class Player:
                 self._port = asked.getsockname()[1]
         return self._port
 
-    def _write(self, file: str, code: str) -> None:
+    def _write(self, file: str, code: str, *, mode: str) -> None:
         path = self.folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(code)
+        with path.open(mode) as written:
+            written.write(code)
         if self._interpreter is not None and path.suffix == ".py":
             self._ask({"forget": path.stem})
 
@@ -171,7 +183,7 @@ class Player:
         done = subprocess.run(
             ["bash", "-c", line],
             cwd=self.folder,
-            env=self._environment,
+            env={**self._environment, "PATH": self._short_path},
             capture_output=True,
             text=True,
             timeout=PATIENCE,

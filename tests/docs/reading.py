@@ -27,7 +27,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _INCLUDE = re.compile(r'^(?P<indent>[ ]*)--8<-- "(?P<path>[^":]+)(?::(?P<section>\w+))?"$', re.MULTILINE)
-_FILE = re.compile(r"(?:#|//) (?P<name>[\w./-]+\.\w+)\n")
+_FILE = re.compile(r"# (?P<name>[\w./-]+\.\w+)(?P<added>, at the end)?\n")
 _HEADING = re.compile(r"^#{1,6} +(.+?)(?: +\{(?P<attributes>[^}]*)\})? *$", re.MULTILINE)
 
 
@@ -43,6 +43,12 @@ class Block:
         """The file that the block is, when its first line says so."""
         found = _FILE.match(self.code)
         return found["name"] if found and self.language not in ("sh", "console", "text") else None
+
+    @property
+    def added(self) -> bool:
+        """Whether it stands at the end of that file, below what is there: `# tasks.py, at the end`."""
+        found = _FILE.match(self.code)
+        return bool(found and found["added"])
 
     def said(self, word: str) -> str | None:
         """What the directive says after `word: `; None when it says something else."""

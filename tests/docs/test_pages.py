@@ -63,9 +63,10 @@ def test_there_are_pages_with_code():
     }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [page for page in RUN if blocks(page)], ids=name)
-def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest):
-    with Player(tmp_path, database=lambda: request.getfixturevalue("postgres_url")) as player:
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, shortcut: Path, request: pytest.FixtureRequest):
+    with Player(tmp_path, database=lambda: request.getfixturevalue("postgres_url"), shortcut=shortcut) as player:
         if page_setup := SETUP.get(name(page)):
             player.play(Block(line=0, language="python", code=page_setup))
         for block in blocks(page):

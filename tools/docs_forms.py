@@ -1,4 +1,4 @@
-"""An extension of griffe: `enqueue = sync_form(aenqueue)` is documented as the method that it is, beside its async form."""
+"""An extension of griffe: `enqueue = sync_form(aenqueue)` is shown as the method that it is, beside its async form."""
 
 import re
 from typing import Any

@@ -246,7 +246,7 @@ class Player:
 
 def commands(code: str) -> list[tuple[str, list[str]]]:
     """The command lines of an `sh` block; a backslash joins a line to the next."""
-    joined = re.sub(r"\\\n\s*", " ", code)
+    joined = re.sub(r"\s*\\\n\s*", " ", code)
     return [(line, []) for raw in joined.splitlines() if (line := _without_comment(raw))]
 
 

@@ -43,7 +43,7 @@ NOT_OURS = {
     "flask": "a web server that serves until it is stopped",
     "uvicorn": "a web server that serves until it is stopped",
 }
-_DATABASE = re.compile(r"postgresql(?:\+\w+)?://[\w:@.%-]+/\w+")
+_DATABASE = re.compile(r"postgresql(?:\+\w+)?://(?:\w+@)?localhost/\w+")
 _PORT = re.compile(r"\b9100\b")
 
 
@@ -197,7 +197,7 @@ class Player:
         log = self.folder / f".{words[1]}-{time.monotonic_ns()}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
+                ["bash", "-c", f"exec env {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
             )
         self._background.append((words[1], process, log))
         wait_until(lambda: " takes " in log.read_text() or process.poll() is not None, timeout=PATIENCE)
@@ -208,7 +208,7 @@ class Player:
         log = self.folder / ".watch.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
+                ["bash", "-c", f"exec env {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
             )
         try:
             wait_until(lambda: log.stat().st_size > 0 or process.poll() is not None, timeout=PATIENCE)

@@ -31,7 +31,7 @@ def ask(path: str, words: list[str]) -> int:
 
 def serve(path: str) -> None:
     from headrace.cli.root import application  # and with it nearly all that a command needs
-    from headrace.client import engine, schedules  # noqa: F401
+    from headrace.client import engine  # noqa: F401
     from headrace.store.sqlite import store  # noqa: F401
 
     assert application

@@ -53,6 +53,14 @@ Base.metadata.create_all(engine)
 Session = sessionmaker(engine)
 user = User(id=7)
 """,
+    "docs/howto/developing.md": """
+from pathlib import Path
+
+for folder in ("shop", "shared"):
+    Path(folder).mkdir()
+Path("shop/__init__.py").touch()
+Path("shop/tasks.py").write_text(Path("tasks.py").read_text())
+""",
 }
 
 

@@ -23,7 +23,7 @@ from tests.docs.reading import PAGES, ROOT, RUN, Block, anchors, blocks, name, p
 
 # Why a block is not run, and how many of them there are. Nothing else may be left out.
 NOT_RUN = {"code of another library": 4}
-# Pages whose commands speak of what only their reader has: they are tried with --help, as all commands of all pages are.
+# Pages whose commands speak of what only their reader has. They are tried with --help, as those of all pages are.
 ONLY_TRIED = {
     "docs/reference/cli.md": "the examples of --help",
     "docs/howto/command-line.md": "tasks of those numbers, a shell to change, a machine to measure",

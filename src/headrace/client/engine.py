@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
+from headrace.client.following import Following
 from headrace.client.middleware import Middleware
 from headrace.client.nearby import Nearby
 from headrace.client.options import Queue
@@ -42,6 +43,7 @@ class _Connected:
 
     forks: int  # the process, as the bridge counts them
     store: Store
+    following: Following
     poller: Poller
     users: int = 0
     unused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -70,8 +72,8 @@ class Engine:
         self._forks = -1  # that led to the process of these two
         self._abandoned: list[object] = []
 
-    def new_store(self, *, connections: int | None = None) -> Store:
-        """A store of its own for a worker or a command; it is not opened."""
+    def new_store(self, *, connections: int | None = None, url: str | None = None) -> Store:
+        """A store of its own for a worker or a command, or where the ledger has moved; it is not opened."""
         settings = self.settings
         options = StoreOptions(
             name=settings.name,
@@ -81,11 +83,20 @@ class Engine:
             synchronous=settings.synchronous,
             extra={"echo": settings.echo},
         )
-        return connect(self.url, options)
+        return connect(url or self.url, options)
 
     async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], *, may_block: bool = False) -> T:
         """Do something with the store, from any thread or loop."""
         return await on_store(lambda: self._use(act), may_block=may_block)
+
+    async def follow[T](self, act: Callable[[Following], Coroutine[Any, Any, T]]) -> T:
+        """Do something with a task or a job, wherever it is by now."""
+
+        async def work() -> T:
+            following = (await self._open()).following
+            return await self._use(lambda _: act(following))
+
+        return await on_store(work)
 
     async def opened_store(self) -> Store:
         """The store, for building statements; it was opened, so its schema is there."""
@@ -171,7 +182,7 @@ class Engine:
             else:
                 answers = await self._enqueue_alone(store, tasks)
         else:
-            answers = await self.run(lambda store: store.enqueue(tasks))
+            answers = await self.follow(lambda ledger: ledger.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
 
@@ -251,7 +262,8 @@ class Engine:
                 except BaseException:
                     await store.close()
                     raise
-                self._connected = _Connected(BRIDGE.forks, store, Poller(store.get))
+                following = Following(store, lambda url: self.new_store(url=url))
+                self._connected = _Connected(BRIDGE.forks, store, following, Poller(following.get))
             return self._connected
 
     async def _close(self) -> None:
@@ -270,4 +282,7 @@ class Engine:
                 await connected.unused.wait()
             self.counting.close()
             connected.poller.stop()
-            await connected.store.close()
+            try:
+                await connected.following.close()
+            finally:
+                await connected.store.close()

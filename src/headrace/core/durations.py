@@ -1,6 +1,7 @@
 """Durations as users write them (`timedelta` or seconds), checked once at the edge."""
 
 import math
+import re
 from datetime import timedelta
 
 from headrace.core.errors import OptionError
@@ -30,3 +31,15 @@ def as_timedelta(value: Duration, *, name: str) -> timedelta:
     """`value` as a `timedelta`, checked as by `seconds`."""
     length = seconds(value, name=name)
     return value if isinstance(value, timedelta) else timedelta(seconds=length)
+
+
+_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+
+
+def written_seconds(text: str, *, name: str) -> float:
+    """`30s`, `15m`, `12h`, `7d`, `2w`, or a bare number of seconds, as people write on a command line."""
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is None:
+        raise OptionError(f"{name}: {text!r} is no length of time; write 30s, 15m, 12h, 7d, 2w or a number of seconds")
+    return seconds(float(found[1]) * _UNITS[found[2]], name=name)

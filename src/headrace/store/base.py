@@ -8,7 +8,7 @@ Rules that hold for every verb:
 * A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -239,6 +239,10 @@ class Upkeep(Protocol):
         """
         ...
 
+    async def prunable(self, *, keep: float) -> Pruned:
+        """How much `prune` would remove, called until nothing is left. It counts all of that: not for services."""
+        ...
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         """How many tasks of the queue are ready in the retry lane, counted up to `cap`."""
         ...
@@ -426,6 +430,25 @@ class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where tasks are that a ledger may have handed on to another."""
+
+    here: Mapping[int, TaskRecord]
+    on_their_way: Mapping[int, TaskRecord]  # taken out of this ledger; the other may have them already
+    jobs_on_their_way: Mapping[int, JobRecord]
+    moved_to: str | None  # the URL of the other
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A ledger that can be moved to another database."""
+
+    async def trace(self, ids: Sequence[int]) -> Trace:
+        """In one snapshot: what is in none of the places has arrived at the other ledger, or never was."""
+        ...
 
 
 class StoreClosed(StoreError):

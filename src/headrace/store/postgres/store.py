@@ -68,6 +68,7 @@ class PostgresStore:
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
         self.purge = upkeep.purge
+        self.prunable = upkeep.prunable
         self.retry_depth = upkeep.retry_depth
         self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
@@ -105,6 +106,10 @@ class PostgresStore:
         self.schema_revision = self._administration.schema_revision
         self.facts = self._administration.facts
         self.check = self._administration.check
+
+    @property
+    def database(self) -> Database:
+        return self._database
 
     async def open(self) -> None:
         await self._database.open()

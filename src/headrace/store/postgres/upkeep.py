@@ -100,6 +100,12 @@ class Upkeep:
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
 
+    async def prunable(self, *, keep: float) -> Pruned:
+        [(tasks, results, workers, keys, jobs)] = await self._database.fetch(
+            self._queries["prunable"], keep, repeatable=True
+        )
+        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)
         return min(cap, row[0])

@@ -151,6 +151,16 @@ class Maintaining(Part):
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return await self.database.write(lambda transaction: purge(transaction, ids))
 
+    async def prunable(self, *, keep: float) -> Pruned:
+        def count_all(transaction: Transaction) -> Pruned:
+            until = transaction.now - seconds_to_micros(keep)
+            [(tasks, results, workers, keys, jobs)] = transaction.rows(
+                "prunable", {"now": transaction.now, "until": until}
+            )
+            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
+        return await self.database.read(count_all)
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         rows = await self.database.read(
             lambda transaction: transaction.rows("ready_depth", {"queue": queue, "lane": int(Lane.RETRY), "cap": cap})

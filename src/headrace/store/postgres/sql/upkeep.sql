@@ -206,3 +206,32 @@ VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3::double precision))
 ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded.expires_at
 WHERE l.worker = excluded.worker OR l.expires_at <= clock_timestamp()
 RETURNING l.worker;
+
+-- name: prunable
+-- What all calls of prune together would remove: the same conditions as theirs.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now, clock_timestamp() - make_interval(secs => $1::double precision) AS until
+)
+SELECT
+    (
+        SELECT count(*) FROM headrace.history h
+        WHERE h.finished_at < clock.until AND NOT EXISTS (
+            SELECT FROM headrace.jobs j
+            WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= clock.until)
+        )
+    ),
+    (SELECT count(*) FROM headrace.history h WHERE h.result_expires_at <= clock.now AND h.finished_at >= clock.until),
+    (
+        SELECT count(*) FROM headrace.workers w
+        WHERE w.state = 'stopped' AND w.stopped_at < clock.until
+          AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.worker = w.id)
+    ),
+    (SELECT count(*) FROM headrace.keys k WHERE k.expires_at > to_timestamp(0) AND k.expires_at <= clock.now),
+    (
+        SELECT count(*) FROM headrace.jobs j
+        WHERE j.state NOT IN ('pending', 'running') AND j.completed_at < clock.until
+          AND NOT EXISTS (SELECT FROM headrace.history h WHERE h.job = j.id AND h.finished_at >= clock.until)
+          AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
+          AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
+    )
+FROM clock;

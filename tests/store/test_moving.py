@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,10 @@ import pytest
 from headrace.core.errors import MoveError, SchemaError
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
+from headrace.core.schedule import Fire, Firing, NewSchedule
 from headrace.core.task import Key, NewJob, NewTask, Want
+from headrace.scheduling.cadence import cadence_to_json
+from headrace.scheduling.interval import Every
 from headrace.store import migrations
 from headrace.store.base import Store
 from headrace.store.checker import WARNINGS
@@ -71,6 +75,11 @@ def in_a_users_transaction(
         connection.close()
 
 
+def schedule(name: str, **options: Any) -> NewSchedule:
+    cadence = cadence_to_json(Every(timedelta(seconds=1), anchor=datetime(2026, 1, 1, tzinfo=UTC)))
+    return NewSchedule(name=name, cadence=cadence, task=task("scheduled", queue="scheduled"), **options)
+
+
 async def fill(ledger: Ledger) -> dict[str, int]:
     """A ledger in which something stands in every table that moves; the ids by their story."""
     store = ledger.store
@@ -113,6 +122,10 @@ async def fill(ledger: Ledger) -> dict[str, int]:
         ids[story] = await ledger.enqueue_one(gates=gates, queue="gated")
     claims = await ledger.claim("gone", queue="gated")
     await store.admit("gone", claims)
+    await store.put_schedules([schedule("nightly", overlap="queue"), schedule("rests", paused=True, jitter=1.5)])
+    run = await store.run_schedule("nightly")
+    assert run.task is not None
+    await store.cancel([run.task])
     await store.count_outcomes([("a", "default", "conformance.work", "completed", 4)])
     await store.pause("mail")
     await store.deregister("gone")  # gives back what it held
@@ -374,6 +387,66 @@ async def test_two_movers_at_once_move_each_row_once(sqlite_url: str, postgres_u
         assert len(await there.store.get(ids)) == 1500
         assert await here.store.get(ids) == {}
         assert await there.store.check() == []
+
+
+async def fire_due(ledger: Ledger, name: str) -> list[int | None]:
+    """As a scheduler that has read it as due, however long ago."""
+    record = await ledger.store.get_schedule(name)
+    if record is None:
+        return []
+    now = await ledger.store.now()
+    firing = Firing(
+        schedule=record.id, revision=record.revision, cursor=record.cursor, new_cursor=now,
+        next_at=now + timedelta(seconds=1), fires=(Fire(tick=now),),
+    )  # fmt: skip
+    return [fired.task for fired in await ledger.store.fire([firing])]
+
+
+@pytest.mark.postgres
+async def test_a_schedule_fires_where_it_is(sqlite_url: str, postgres_url: str):
+    """From the flip on nowhere here, and there only once what must not be overlapped has ended here."""
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        names = ["beside", "exclusive"]
+        await here.store.put_schedules([schedule("beside", overlap="allow"), schedule("exclusive")])
+        fires = [await fire_due(here, name) for name in names]
+        assert all(fires)
+        claims = await here.claim("a", queue="scheduled")
+        assert len(claims) == 2
+        async with following(sqlite_url, postgres_url):
+
+            async def arrived() -> bool:
+                return [record.name for record in await there.store.schedules()] == ["beside"]
+
+            await eventually(arrived, message="the one that may overlap has gone")
+            assert [record.name for record in await here.store.schedules()] == ["exclusive"]
+            assert (await here.store.due_schedules()).due == ()
+            assert await fire_due(here, "exclusive") == []
+            assert len(await fire_due(there, "beside")) == 1
+            await here.finish("a", *(completed(claim) for claim in claims))
+
+            async def both() -> bool:
+                return len(await there.store.schedules()) == 2
+
+            await eventually(both, message="the other one followed")
+        assert await here.store.schedules() == []
+        (fired,) = await fire_due(there, "exclusive")
+        assert fired is not None
+        assert await fire_due(there, "exclusive") == [None], "it knows of the one before"
+        assert len(await there.store.schedule_runs("exclusive")) == 3
+        assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_a_schedule_that_the_target_has_by_itself_stays_the_targets(sqlite_url: str, postgres_url: str):
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.store.enqueue([task()])  # takes an id, so that the two differ
+        await here.store.put_schedules([schedule("nightly"), schedule("other")])
+        (mine,) = await there.store.put_schedules([schedule("nightly", grace=5.0)])
+        received = await moved(sqlite_url, postgres_url)
+        assert received.merged == {"schedules": 1}
+        assert await there.store.get_schedule("nightly") == mine
+        assert [record.name for record in await there.store.schedules()] == ["nightly", "other"]
 
 
 # What arrives is what was sent.

@@ -9,7 +9,7 @@ from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 
 # Reads of tables that stay small.
-WHOLE = {"queue_rows", "workers"}
+WHOLE = {"queue_rows", "workers", "schedules", "schedules_declared"}
 # Counts all of it, for a person who asks.
 COUNTED = {"prunable"}
 # A page in the order of the primary key, which stops at its limit.
@@ -72,6 +72,11 @@ async def test_no_query_scans_a_table_that_grows() -> None:
         ("done_queues", "headrace_history_queue_name (queue>?)"),
         ("done_names", "headrace_history_queue_name (queue=? AND name>?)"),
         ("list_dead_letters", "headrace_history_dead"),
+        ("due_schedules", "headrace_schedules_due (next_at>? AND next_at<?)"),
+        ("next_schedule", "headrace_schedules_due (next_at>?)"),
+        ("open_runs", "headrace_schedule_runs_open (schedule=?)"),
+        ("close_runs", "headrace_schedule_runs_open (schedule=?)"),
+        ("prune_schedule_runs", "headrace_schedule_runs_fired (fired_at<?)"),
     ],
 )
 async def test_a_query_reads_its_index_in_order(query: str, index: str) -> None:

@@ -22,6 +22,7 @@ from headrace import App, Retry, current
 
 app = App(os.environ["HEADRACE_DATABASE_URL"])
 log = logging.getLogger("shop")
+logging.basicConfig(format="once more: %(message)s")
 logging.getLogger("library").info("nobody asked for this")
 
 
@@ -126,6 +127,7 @@ def test_lines_for_people_and_the_environment(sqlite_url: str, folder: Path) -> 
     done = headrace(folder, *words, HEADRACE_DATABASE_URL=sqlite_url, HEADRACE_LOG_LEVEL="WARNING")
     assert "takes every queue" not in done.stderr
     assert "INFO" not in done.stderr
+    assert "once more" not in done.stderr  # one handler is enough
     (warning,) = [line for line in done.stderr.splitlines() if "with more" in line]
     assert " WARNING shop: with more [task=" in warning
     assert " attempt=2 queue=mail worker=" in warning

@@ -32,7 +32,7 @@ def enqueue(
     options = {"queue": queue, "priority": priority, "run_after": delay}
     chosen: Any = {option: value for option, value in options.items() if value is not None}
     definition = app.get_task(task)
-    handle = (definition.using(**chosen) if chosen else definition).enqueue(**_parsed(arguments or []))
+    handle = (definition.using(**chosen) if chosen else definition).enqueue(**parsed_arguments(arguments or []))
     if not wait:
         print_json({"id": str(handle.id), "created": handle.created}) if json else console.print(handle.id)
         return
@@ -44,7 +44,8 @@ def enqueue(
     print_json({"id": str(handle.id), "result": result}, whole=True) if json else console.print(result, markup=False)
 
 
-def _parsed(words: list[str]) -> dict[str, Any]:
+def parsed_arguments(words: list[str]) -> dict[str, Any]:
+    """name=value, where the value is JSON, or text where it is not."""
     import orjson
 
     values: dict[str, Any] = {}

@@ -17,6 +17,8 @@ from headrace.cli import (
     logs,
     queues,
     running,
+    scheduler,
+    schedules,
     tasks,
     top,
 )
@@ -59,6 +61,9 @@ application.command(
     ),
 )(running.worker)
 application.command(
+    "scheduler", epilog=examples("headrace scheduler tasks:app", "headrace scheduler -d postgresql://localhost/shop")
+)(scheduler.scheduler)
+application.command(
     "enqueue",
     epilog=examples(
         "headrace enqueue tasks:app tasks.welcome user_id=7 --wait",
@@ -76,5 +81,6 @@ application.add_typer(tasks.commands, name="tasks")
 application.add_typer(dead_letters.commands, name="dlq")
 application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
+application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

@@ -58,7 +58,7 @@ class Following:
     async def attempts(self, task: int) -> list[AttemptRecord]:
         return await (await self._store_of(task)).attempts(task)
 
-    async def logs(self, task: int, *, claim_no: int | None = None, after: int, limit: int) -> list[LogLine]:
+    async def logs(self, task: int, *, claim_no: int | None, after: int, limit: int) -> list[LogLine]:
         return await (await self._store_of(task)).logs(task, claim_no=claim_no, after=after, limit=limit)
 
     async def get_job(self, job: int) -> JobRecord | None:

@@ -60,7 +60,9 @@ class Tasks:
 
     async def aretry(self, *ids: int) -> list[int]:
         """Run tasks that ended once more, with a fresh budget; the ids that went back."""
-        return await self._engine.follow(lambda ledger: ledger.retry(ids))
+        again = await self._engine.follow(lambda ledger: ledger.retry(ids))
+        await self._engine.readied()
+        return again
 
     async def aattempts(self, id: int) -> list[AttemptRecord]:
         """Every execution of the task, and every report that was refused."""
@@ -98,6 +100,7 @@ class Queues:
 
     async def aresume(self, queue: str) -> None:
         await self._engine.run(lambda store: store.resume(queue))
+        await self._engine.readied()
 
     list = sync_form(alist)
     pause = sync_form(apause)

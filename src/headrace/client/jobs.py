@@ -55,6 +55,7 @@ class Jobs:
         with self._engine.around(job.tasks) as changed:
             job = dataclasses.replace(job, tasks=tuple(changed))
             id = await self._engine.run(create)
+        await self._engine.readied()
         return await self.aget(id)
 
     async def aget(self, id: int) -> JobRecord:
@@ -77,7 +78,9 @@ class Jobs:
 
     async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with its failed tasks pending; their ids."""
-        return await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
+        again = await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
+        await self._engine.readied()
+        return again
 
     async def aadd(self, id: int, *tasks: NewTask) -> list[Enqueued]:
         """Add tasks to a job that is not over, also from inside your own transaction."""

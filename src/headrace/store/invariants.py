@@ -38,6 +38,7 @@ class Rows:
     job_counts: list[Row]
     job_additions: list[Row]
     workers: list[Row]
+    schedule_runs: list[Row]
     meta: list[Row]
 
     def live(self) -> dict[int, Row]:
@@ -346,6 +347,21 @@ def _job_hooks(rows: Rows) -> Iterator[Finding]:
             )
         if over and hook is not None and row["hooked_run"] != row["run_no"]:
             yield f"job {row['id']}", f"is {row['state']} in run {row['run_no']}, and its hook was not enqueued"
+
+
+# Schedules.
+
+
+@rule("run-open")
+def _run_open(rows: Rows) -> Iterator[Finding]:
+    """A fire looks at open runs alone: one that is closed while its task is unfinished would be overlapped. A task that
+    somebody runs again is no longer the fire's.
+    """
+    live = rows.live()
+    for row in rows.schedule_runs:
+        task = live.get(row["task"])
+        if task is not None and task["run_no"] == 1 and not row["open"]:
+            yield f"run {row['schedule']}/{row['tick']}", f"is closed, and its task {task['id']} is {task['state']}"
 
 
 # Workers.

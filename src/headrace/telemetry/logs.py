@@ -36,15 +36,22 @@ class _Rules:
     """The rules of the app that this process serves, once it is imported."""
 
     redaction: Redaction = DEFAULT
+    configured = False
 
 
 def configure(options: LogOptions, *, inherited: bool = False) -> None:
-    """For a worker's own processes. `inherited`: children are to do the same, see `configure_child`."""
+    """For a worker's own processes, before the user's module is imported: what that configures comes after it, and
+    where it took the handlers of the root away, it stays so. `inherited`: children are to do the same.
+    """
+    root = logging.getLogger()
+    ours = [handler for handler in root.handlers if handler.get_name() == _ATTRIBUTE]
+    if _Rules.configured and not ours:
+        return
+    _Rules.configured = True
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if options.format == "json" else ConsoleLines())
     handler.addFilter(_worth_a_line)
-    root = logging.getLogger()
-    for old in [old for old in root.handlers if old.get_name() == _ATTRIBUTE]:
+    for old in ours:
         root.removeHandler(old)
     handler.set_name(_ATTRIBUTE)
     root.addHandler(handler)

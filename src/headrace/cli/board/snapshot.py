@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from headrace.core.states import TaskState
@@ -10,6 +10,8 @@ from headrace.core.task import QueueRecord, TaskFilter, TaskRecord, WorkerRecord
 from headrace.store.base import Store
 
 _FAILURES = 20
+_FIRES = 20
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _WINDOW = 10.0  # seconds over which a rate is taken
 _LIVE = ("active", "idle", "stopping")
 
@@ -52,8 +54,12 @@ async def look(store: Store) -> Snapshot:
 
 
 async def next_fires(store: Store) -> Sequence[Fire]:
-    """The schedules that fire next. Here is their place once a store keeps schedules."""
-    return ()
+    """Those that fire soonest, then those that do not."""
+    found = [
+        Fire(schedule=record.name, task=record.task.name, at=record.next_at, paused=record.paused)
+        for record in await store.schedules()
+    ]
+    return sorted(found, key=lambda fire: (fire.paused or fire.at is None, fire.at or _NEVER, fire.schedule))[:_FIRES]
 
 
 class Rates:

@@ -72,7 +72,7 @@ class Mover:
             self.progress.phase = "moving" if moved or not left.nothing else "following"
             self.tell(self.progress)
             if not moved and left.nothing and self.until_idle:
-                await self._alone(last=True)
+                await self._alone(now=True)
                 return await self.received()
             if not moved and left.tasks and not left.held and await self.source.pack_whatever():
                 moved = await self._send()
@@ -139,20 +139,18 @@ class Mover:
     async def _forward(self) -> int:
         """Live tasks and jobs, a parcel of each; how many."""
         moved = await self._send()  # what an earlier mover left on its way
+        await self._alone()  # schedules above all: from the flip on they fire nowhere else
         if await self.source.pack_tasks():
             moved += await self._send()
         if await self.source.pack_jobs():
             moved += await self._send()
-        return moved + await self._alone()
+        return moved
 
-    async def _alone(self, *, last: bool = False) -> int:
-        if not last and time.monotonic() < self._alone_at:
-            return 0
-        moved = 0
-        while await self.source.pack_alone():
-            moved += await self._send()
-        self._alone_at = time.monotonic() + _ALONE_EVERY
-        return moved if last else 0
+    async def _alone(self, *, now: bool = False) -> None:
+        if now or time.monotonic() >= self._alone_at:
+            while await self.source.pack_alone():
+                await self._send()
+            self._alone_at = time.monotonic() + _ALONE_EVERY
 
     async def _send(self) -> int:
         found = await self.source.outgoing()

@@ -209,8 +209,7 @@ class Packer:
         """Rows of the tables that belong to no task: settings, counts, schedules, workers that have stopped."""
         parcel = Parcel()
         for layout in alone():
-            where = _STOPPED_WORKERS if layout.table == "workers" else "true"
-            rows = self.select(layout, f"{where} LIMIT ?", (limit,))
+            rows = self.select(layout, f"{_GOING.get(layout.table, 'true')} LIMIT ?", (limit,))
             if rows:
                 parcel.add(layout.table, rows)
                 key = " AND ".join(f'"{column}" = ?' for column in layout.key)
@@ -236,7 +235,16 @@ class Packer:
             yield joined
 
 
-_STOPPED_WORKERS = "state = 'stopped' AND NOT EXISTS (SELECT 1 FROM {tasks} AS t WHERE t.worker = id)"
+# Which rows may go, and in what order.
+_GOING = {
+    "workers": "state = 'stopped' AND NOT EXISTS (SELECT 1 FROM {tasks} AS t WHERE t.worker = {workers}.id)",
+    # What must not overlap waits for what runs here: there nobody would know of it.
+    "schedules": "overlap = 'allow' OR NOT EXISTS (SELECT 1 FROM {schedule_runs} AS r JOIN {tasks} AS t"
+    " ON t.id = r.task WHERE r.schedule = {schedules}.id AND r.open)",
+    # After their schedule; first what a fire there looks at.
+    "schedule_runs": "NOT EXISTS (SELECT 1 FROM {schedules} AS s WHERE s.id = {schedule_runs}.schedule)"
+    " ORDER BY open DESC",
+}
 
 
 def _unparked(row: Values) -> Values:

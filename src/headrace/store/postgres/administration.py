@@ -70,6 +70,11 @@ class Administration:
             raise SchemaError(
                 f"{place} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace"
             )
+        if schema is not None and schema != max(known_revisions()):
+            raise SchemaError(
+                f"{place} has the schema {schema} of an older version, and this code ({__version__}) needs "
+                f"{max(known_revisions())}; run `headrace db upgrade -d` with this URL, or with module:app, first"
+            )
         if _version(min_code) > _version(__version__):
             raise SchemaError(f"{place} needs headrace {min_code} or newer; this is {__version__}")
 

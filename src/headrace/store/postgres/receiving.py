@@ -12,7 +12,7 @@ import orjson
 
 from headrace.core.errors import MoveError
 from headrace.store.moving.parcels import Checks, Parcel, Received, check
-from headrace.store.moving.tables import OF_TASK, Layout, Values, layouts
+from headrace.store.moving.tables import OF_TASK, Layout, Values, alone, layouts
 from headrace.store.postgres.connection import Connection, Database
 
 type Parts = Sequence[Callable[[], Awaitable[Parcel | None]]]
@@ -29,7 +29,7 @@ _CONFLICTS = {
     # The last word on a queue is the one that came last.
     "queues": "DO UPDATE SET paused = excluded.paused, settings = excluded.settings",
 }
-_MERGED = ("keys", "outcomes", "queues", "gates", "workers", "meta")
+_SHARED = ("meta",)
 
 
 class Receiving:
@@ -115,12 +115,10 @@ class Receiving:
             rows = parcel.rows.get(table, [])
             if not rows:
                 continue
-            shared = table in _MERGED or _is_new(table)
-            theirs = await self._present(connection, layout, rows) if shared else set[tuple[Any, ...]]()
+            theirs = await self._theirs(connection, layout, rows)
             expected.add(table, [row for row in rows if layout.key_of(row) not in theirs])
             if theirs:
                 merged[table] = len(theirs)
-            await self._insert(connection, layout, rows)
         sent, found = expected.checks, await self._checks(connection, expected)
         if sent != found:
             wrong = sorted(table for table in {**sent, **found} if sent.get(table) != found.get(table))
@@ -159,20 +157,28 @@ class Receiving:
         )
         return parcel.without_tasks({id for (id,) in newer}) if newer else parcel
 
-    async def _insert(self, connection: Connection, layout: Layout, rows: list[Values]) -> None:
+    async def _theirs(self, connection: Connection, layout: Layout, rows: list[Values]) -> set[tuple[Any, ...]]:
+        """Insert the rows; the keys of those where the target had one of its own, and the two became one."""
+        table = layout.table
+        known = table in _CONFLICTS
+        if not known and table not in _SHARED and table not in {other.table for other in alone()}:
+            await self._insert(connection, layout, rows, "")
+            return set()
+        theirs = {layout.key_of(row) for row in await self._stored(connection, layout, rows)}
+        # Of a table that is known by its key alone: whatever of the target's stands in the way of a row, stays.
+        conflict = f"ON CONFLICT ({', '.join(layout.key)}) {_CONFLICTS[table]}" if known else "ON CONFLICT DO NOTHING"
+        await self._insert(connection, layout, rows, conflict)
+        arrived = {layout.key_of(row) for row in await self._stored(connection, layout, rows)}
+        return theirs | ({layout.key_of(row) for row in rows} - arrived)
+
+    async def _insert(self, connection: Connection, layout: Layout, rows: list[Values], conflict: str) -> None:
         columns = ", ".join(f'"{column}"' for column in layout.columns)
-        conflict = _CONFLICTS.get(
-            layout.table, "DO NOTHING" if layout.table in _MERGED or _is_new(layout.table) else ""
-        )
         await connection.execute(
             f"INSERT INTO {self._name}.{layout.table} AS mine ({columns})"
             f" SELECT {columns} FROM json_populate_recordset(NULL::{self._name}.{layout.table}, $1::text::json)"
-            + (f" ON CONFLICT ({', '.join(layout.key)}) {conflict}" if conflict else ""),
+            f" {conflict}",
             _json(layout, rows),
         )
-
-    async def _present(self, connection: Connection, layout: Layout, rows: list[Values]) -> set[tuple[Any, ...]]:
-        return {layout.key_of(row) for row in await self._stored(connection, layout, rows)}
 
     async def _stored(self, connection: Connection, layout: Layout, rows: list[Values]) -> list[Values]:
         """The rows of the same keys, as they stand here."""
@@ -193,13 +199,6 @@ class Receiving:
             if stored is not None and stored.rows:
                 found[table] = stored
         return found
-
-
-def _is_new(table: str) -> bool:
-    """A table that goes row by row: nothing is known of it but its key."""
-    from headrace.store.moving.tables import alone
-
-    return table in {layout.table for layout in alone()}
 
 
 def _json(layout: Layout, rows: list[Values]) -> str:

@@ -94,8 +94,16 @@ class Upkeep:
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
+        runs = await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
         await self._database.run(prune_gates, repeatable=True)
-        return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
+        return Pruned(
+            tasks=tasks[0],
+            results=len(results),
+            workers=len(workers),
+            keys=len(keys),
+            jobs=len(jobs),
+            runs=runs[0][0],
+        )
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))

@@ -19,6 +19,7 @@ from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.retrying import Retrying
 from headrace.store.sqlite.riding import rider
+from headrace.store.sqlite.schedules import Scheduling
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -33,6 +34,7 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Scheduling,
     Inspecting,
     Checkpointing,
     Administering,

@@ -1,6 +1,7 @@
 """What services do on the side. Every call is bounded; the work of one call may be several short transactions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
@@ -92,6 +93,10 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
     return len(oldest)
 
 
+def _prune_runs(transaction: Transaction, until: int, limit: int) -> int:
+    return transaction.run("prune_schedule_runs", {"until": until, "limit": limit})
+
+
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     jobs = ids_json(id for (id,) in transaction.rows("old_jobs", {"until": until, "limit": limit}))
     transaction.run("prune_job_counts", (jobs,))
@@ -138,15 +143,21 @@ class Maintaining(Part):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         until = self.database.now() - seconds_to_micros(keep)
-        tasks = 0
-        while tasks < limit:
-            most = min(_AT_ONCE, limit - tasks)
-            n = await self.database.write(lambda transaction, most=most: _prune_history(transaction, until, most))
-            tasks += n
+        tasks = await self._in_batches(limit, lambda transaction, most: _prune_history(transaction, until, most))
+        runs = await self._in_batches(limit, lambda transaction, most: _prune_runs(transaction, until, most))
+        rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
+        return replace(rest, tasks=tasks, runs=runs)
+
+    async def _in_batches(self, limit: int, prune: Callable[[Transaction, int], int]) -> int:
+        """How many it removed, in short transactions."""
+        removed = 0
+        while removed < limit:
+            most = min(_AT_ONCE, limit - removed)
+            n = await self.database.write(lambda transaction, most=most: prune(transaction, most))
+            removed += n
             if n < most:
                 break
-        rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
-        return Pruned(tasks=tasks, results=rest.results, workers=rest.workers, keys=rest.keys, jobs=rest.jobs)
+        return removed
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return await self.database.write(lambda transaction: purge(transaction, ids))

@@ -21,6 +21,7 @@ from headrace.client.middleware import Middleware
 from headrace.client.naming import checked_name, task_name
 from headrace.client.options import OptionArguments, Options, Queue
 from headrace.client.task import CoroutineTask, FunctionTask, Task
+from headrace.client.tracing import TracingMiddleware
 from headrace.client.transactions import TransactionScope
 from headrace.client.wrapping import WrappedEntry
 from headrace.core.breaker import BreakerPolicy
@@ -33,7 +34,10 @@ from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
 from headrace.store.connect import masked_url, sqlite_path
+from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
+from headrace.telemetry.redaction import Hook, Redaction
+from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
     from headrace.client.schedules import Schedules
@@ -78,6 +82,7 @@ class App:
         retry: Retry | None = None,
         lease: Duration | None = None,
         codec: Codec | Sequence[Codec] | None = None,
+        redact: Iterable[str | Hook] = (),
         **settings: Any,
     ) -> None:
         named = {"database_url": url, "name": name, "preset": preset, "retry": retry, "lease": lease}
@@ -93,6 +98,11 @@ class App:
         self._entrypoints: dict[str, Entrypoint] = {}
         self._lifespan: Lifespan | None = None
         self._breakers: dict[str, Breaker] = {}
+        self.redaction = Redaction(redact)
+        self.tracing: Tracing | None = None
+        if self.settings.otel:
+            self.tracing = load_tracing(self.redaction, service=self.name)
+            self._engine.middleware.append(TracingMiddleware(self.tracing))
         self.tasks = Tasks(self._engine)
         self.queues = Queues(self._engine)
         self.workers = Workers(self._engine)
@@ -170,6 +180,11 @@ class App:
         """Wrap every enqueue and every attempt; the first one added is the outermost."""
         self._engine.middleware.append(middleware)
 
+    def add_redaction(self, rule: str | Hook) -> None:
+        """Hide more before anything is logged, traced or printed: a word ("iban"), or a hook `(name, value)` that gives
+        what is to be seen. With a minus ("-max_tokens") a name that is shown although it looks like a secret's."""
+        self.redaction.add(rule)
+
     @property
     def middleware(self) -> Sequence[Middleware]:
         return self._engine.middleware
@@ -216,7 +231,8 @@ class App:
                 volume_threshold=settings.circuit_volume_threshold,
                 timeout=settings.circuit_timeout,
             )
-            found = self._breakers.setdefault(service, Breaker(service, policy or default))
+            made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved)
+            found = self._breakers.setdefault(service, made)
         return found
 
     async def aclose(self) -> None:

@@ -56,6 +56,7 @@ async def _looks(store: Store, worker: str) -> None:
     for _ in range(ROUNDS):
         await store.queues()
         await store.retry_depth("default")
+        await store.dead_letter_depth()
         await store.promote()
 
 

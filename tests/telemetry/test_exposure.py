@@ -157,6 +157,10 @@ def labels(queue: str, executor: str) -> str:
     return f'{{executor="{executor}",kind="function",queue="{queue}"}}'
 
 
+def failed(queue: str, executor: str, error: str) -> str:
+    return f'tasks_failed_total{{error_type="{error}",{labels(queue, executor)[1:]}'
+
+
 COROUTINE, CHILD = labels("mail", "coroutine"), labels("mail", "process")
 
 
@@ -166,7 +170,8 @@ def test_a_scrape_says_exactly_what_happened(app: App, store_url: str, tmp_path:
     app.queues.pause("later")
     with exposed(tmp_path, store_url, "--metrics-port", "0", "--processes", "2") as worker:
         enqueue(tmp_path, store_url, "begin", "begin_in_a_child")
-        worker.until(f"tasks_failed_total{COROUTINE}", 2)
+        worker.until(failed("mail", "coroutine", "OSError"), 1)
+        worker.until(failed("mail", "coroutine", "ValueError"), 1)
         worker.until(f"tasks_completed_total{CHILD}", 4)
         worker.until("jobs_completed_total", 1)
         worker.until(f"tasks_created_total{CHILD}", 4)
@@ -187,16 +192,22 @@ def test_a_scrape_says_exactly_what_happened(app: App, store_url: str, tmp_path:
         assert seen[f"tasks_completed_total{COROUTINE}"] == 3
         assert seen[f"tasks_completed_total{labels('control', 'coroutine')}"] == 1
         assert seen[f"tasks_completed_total{labels('control', 'process')}"] == 1
-        assert seen[f"tasks_failed_total{COROUTINE}"] == 2
-        assert f"tasks_failed_total{CHILD}" not in seen
+        assert {name: n for name, n in seen.items() if name.startswith("tasks_failed_total{")} == {
+            failed("mail", "coroutine", "OSError"): 1,
+            failed("mail", "coroutine", "ValueError"): 1,
+        }
+        assert seen[f"tasks_succeeded_total{COROUTINE}"] == 3
         assert seen[f"task_duration_seconds_count{COROUTINE}"] == 5
         assert seen[f"task_duration_seconds_count{CHILD}"] == 4
         assert seen['task_queue_depth{lane="primary",queue="later"}'] == 1
-        assert seen['task_latency_seconds_count{queue="mail"}'] == 13
+        assert seen[f"task_latency_seconds_count{COROUTINE}"] == 9
+        assert seen[f"task_latency_seconds_count{CHILD}"] == 4
+        assert seen['queue_depth{lane="primary",queue="later"}'] == 1
 
         # Workers: every attempt counts, the two that were retried of each of two tasks, too.
         assert seen[f"worker_task_execution_time_count{COROUTINE}"] == 9
         assert seen[f"worker_task_execution_time_count{CHILD}"] == 4
+        assert seen[f"task_run_seconds_count{COROUTINE}"] == 9
         assert seen["workers_active"] == 2
         ages = {name: age for name, age in seen.items() if name.startswith("worker_heartbeat_age{")}
         assert {re.search('worker="(.*)"', name)[1] for name in ages} == {  # pyright: ignore[reportOptionalSubscript]
@@ -210,7 +221,8 @@ def test_a_scrape_says_exactly_what_happened(app: App, store_url: str, tmp_path:
 def test_the_counts_of_a_killed_process_stay_and_its_task_is_counted(app: App, store_url: str, tmp_path: Path) -> None:
     with exposed(tmp_path, store_url, "--metrics-port", "0") as worker:
         enqueue(tmp_path, store_url, "begin")
-        worker.until(f"tasks_failed_total{COROUTINE}", 2)
+        worker.until(failed("mail", "coroutine", "OSError"), 1)
+        worker.until(failed("mail", "coroutine", "ValueError"), 1)
         worker.until(f"tasks_completed_total{COROUTINE}", 3)
         enqueue(tmp_path, store_url, "endless")
         worker.until('in_flight{queue="mail"}', 1)

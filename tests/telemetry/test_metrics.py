@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core.breaker import BreakerStatus
 from headrace.core.errors import SettingsError
 from headrace.core.settlement import Settlement
-from headrace.core.states import TaskState
-from headrace.core.task import ClaimedTask
+from headrace.core.states import AttemptState, TaskState
+from headrace.core.task import ClaimedTask, ErrorInfo
 from headrace.telemetry import prometheus
 from headrace.telemetry.events import (
+    BreakerMoved,
     Bus,
     JobEnded,
     JobsCreated,
@@ -20,13 +22,13 @@ from headrace.telemetry.events import (
     TasksClaimed,
     TasksCreated,
     TasksFinished,
-    TaskStarted,
+    TasksStarted,
 )
 from headrace.telemetry.figures import Figures
 from headrace.telemetry.prometheus.collector import HeadraceCollector
 from headrace.telemetry.relay import Meeting, Relay
 from headrace.telemetry.serving import serve
-from headrace.telemetry.tally import BOUNDS, Tally
+from headrace.telemetry.tally import BOUNDS, Tally, breaker_entry
 from tests.support.waiting import eventually
 
 
@@ -38,8 +40,13 @@ def claim(queue: str = "mail") -> ClaimedTask:
     )  # fmt: skip
 
 
-def finished(state: str, *, ran_for: float | None = 0.5, queue: str = "mail") -> TasksFinished:
-    settlement = Settlement(task=1, claim_no=1, state=TaskState(state), ran_for=ran_for, executor="coroutine")
+def finished(
+    state: str, *, ran_for: float | None = 0.5, queue: str = "mail", attempt: AttemptState | None = None
+) -> TasksFinished:
+    error = ErrorInfo(error_class="builtins.ValueError", message="no") if state == "failed" else None
+    settlement = Settlement(
+        task=1, claim_no=1, state=TaskState(state), ran_for=ran_for, executor="coroutine", error=error, attempt=attempt
+    )
     return TasksFinished(finished=[(claim(queue), settlement)])
 
 
@@ -50,13 +57,16 @@ EVENTS = (
     JobEnded(job=2, state="failed", took=None),
     JobEnded(job=3, state="cancelled", took=None),
     TasksClaimed(claims=[claim()]),
-    TaskStarted(task=1, claim_no=1, name="t", queue="mail", executor="coroutine"),
+    TasksStarted(started=[(claim(), 0.3)]),
     finished("completed"),
     finished("failed", ran_for=0.001),
     finished("failed", ran_for=None),
     finished("pending", ran_for=7200.0),
     ReportRefused(task=1, claim_no=1, worker="w", act="finish"),
     Rescued(worker="w", by="v", charged=2, released=5),
+    finished("pending", ran_for=None, attempt=AttemptState.LOST),
+    BreakerMoved(service="mail", state=BreakerStatus.OPEN, lasts=60.0),
+    BreakerMoved(service="bank", state=BreakerStatus.CLOSED, lasts=60.0),
 )
 LABELS = '{executor="coroutine",kind="function",queue="mail"}'
 LINES = {
@@ -68,7 +78,9 @@ LINES = {
     "job_duration_seconds_count 1.0",
     'tasks_created_total{executor="process",kind="function",queue="mail"} 3.0',
     f"tasks_completed_total{LABELS} 1.0",
-    f"tasks_failed_total{LABELS} 2.0",
+    f"tasks_succeeded_total{LABELS} 1.0",
+    'tasks_failed_total{error_type="ValueError",executor="coroutine",kind="function",queue="mail"} 2.0',
+    f"task_run_seconds_count{LABELS} 3.0",
     f"task_duration_seconds_count{LABELS} 2.0",
     f"task_duration_seconds_sum{LABELS} 0.501",
     'task_duration_seconds_bucket{executor="coroutine",kind="function",le="0.001",queue="mail"} 1.0',
@@ -77,9 +89,12 @@ LINES = {
     'task_duration_seconds_bucket{executor="coroutine",kind="function",le="+Inf",queue="mail"} 2.0',
     'worker_task_execution_time_bucket{executor="coroutine",kind="function",le="3600",queue="mail"} 2.0',
     f"worker_task_execution_time_count{LABELS} 3.0",
-    'task_latency_seconds_count{queue="mail"} 1.0',
-    "attempts_lost_total 2.0",
+    f"task_latency_seconds_count{LABELS} 1.0",
+    f"task_latency_seconds_sum{LABELS} 0.3",
+    f"attempts_lost_total{LABELS} 1.0",
     'reports_refused_total{reason="finish"} 1.0',
+    'breaker_state{service="mail"} 2.0',
+    'breaker_state{service="bank"} 0.0',
 }
 
 
@@ -102,6 +117,8 @@ def test_what_processes_counted_adds_up() -> None:
         counted = Tally()
         for event in part:
             counted.observe(event)
+            if isinstance(event, BreakerMoved):  # told at once, beside the rest
+                whole.add([breaker_entry(event)])
         whole.add(counted.take())
         assert counted.take() == []
     assert set(rendered(whole)) >= LINES
@@ -109,12 +126,19 @@ def test_what_processes_counted_adds_up() -> None:
 
 def test_what_the_ledger_says_is_shown_with_its_age() -> None:
     figures = Figures(
-        depths={"mail": {"primary": 7, "retry": 2, "claimed": 3, "running": 1}}, workers=4, heartbeat_ages={"w": 3.0}
+        depths={"mail": {"primary": 7, "retry": 2, "claimed": 3, "running": 1}},
+        retry_ratios={"mail": 0.2},
+        dead_letters=5,
+        workers=4,
+        heartbeat_ages={"w": 3.0},
     )
     lines = rendered(Tally(), figures)
     assert set(lines) >= {
         'task_queue_depth{lane="primary",queue="mail"} 7.0',
         'task_queue_depth{lane="retry",queue="mail"} 2.0',
+        'queue_depth{lane="primary",queue="mail"} 7.0',
+        'retry_ratio{queue="mail"} 0.2',
+        "dlq_depth 5.0",
         'in_flight{queue="mail"} 4.0',
         "workers_active 4.0",
         'worker_heartbeat_age{worker="w"} 3.0',

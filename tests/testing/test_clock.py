@@ -1,5 +1,6 @@
 """A clock that a test moves is the only clock of a store, on both databases."""
 
+import asyncio
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from headrace.core.task import Key
 from headrace.store.base import Store, StoreOptions
 from headrace.store.connect import connect
 from headrace.testing.clock import FakeClock, SharedClock, SkippingClock
-from headrace.testing.store_conformance import Ledger
+from headrace.testing.store_conformance import Case, Ledger, exercise, upkeep
 from headrace.testing.store_conformance.ledger import failed, task
 
 START = datetime(2031, 5, 1, 12, tzinfo=UTC)
@@ -95,6 +96,32 @@ async def test_ages_rates_keys_and_results_go_by_it(store_url: str) -> None:
         again = await ledger.claim(queue="limited")
         assert len((await ledger.store.admit("a", again)).admitted) == 1
     finally:
+        await ledger.close()
+
+
+@pytest.mark.parametrize("case", list(upkeep.cases), ids=str)
+def test_the_cases_about_time_pass_on_postgres_without_waiting(case: Case, postgres_url: str) -> None:
+    clock = FakeClock()
+
+    def make() -> Store:
+        return connect(postgres_url, StoreOptions(extra={"clock": clock}))
+
+    asyncio.run(asyncio.wait_for(exercise(case, make, clock=clock), timeout=90))
+
+
+async def test_other_sessions_keep_the_servers_clock(postgres_url: str) -> None:
+    """The clock of a test is found by the sessions of its own store alone."""
+    clock = FakeClock(instant=START)
+    ledger, plain = stores(postgres_url, clock), connect(postgres_url)
+    await ledger.open()
+    await plain.open()
+    try:
+        assert await ledger.store.now() == START
+        assert abs(await plain.now() - datetime.now(UTC)) < timedelta(hours=1)
+        clock.advance(1)
+        assert await ledger.store.now() == START + timedelta(seconds=1)
+    finally:
+        await plain.close()
         await ledger.close()
 
 

@@ -345,6 +345,42 @@ def test_unique_keys_and_cancelling(shop: SimpleNamespace) -> None:
         assert shop.ran == []
 
 
+def test_a_task_that_enqueues_itself_by_a_key_that_it_holds_is_not_waited_for(shop: SimpleNamespace) -> None:
+    created: list[bool] = []
+
+    @shop.app.task(name="again", unique="again")
+    def again() -> None:
+        created.append(again.enqueue().created)
+
+    with inline(shop.app):
+        assert again.enqueue().state() == "completed"
+        again.enqueue()
+    assert created == [False, False]
+
+
+async def test_an_enqueue_that_is_cancelled_gives_its_task_back_and_hurts_nobody(shop: SimpleNamespace) -> None:
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    @shop.app.task(name="long")
+    async def long() -> str:
+        entered.set()
+        await release.wait()
+        return "done"
+
+    async with inline(shop.app):
+        enqueueing = asyncio.create_task(long.aenqueue())
+        await entered.wait()
+        other = asyncio.create_task(shop.add.aenqueue(1, 2))
+        assert await (await other) == 3
+        enqueueing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await enqueueing
+        (record,) = await shop.app.tasks.alist(names=["long"])
+        assert (record.state, record.attempt) == ("pending", 0)
+        release.set()
+        assert await shop.app.tasks.handle(record.id) == "done"
+
+
 def test_commands_run_as_processes(shop: SimpleNamespace) -> None:
     with inline(shop.app):
         result = shop.app.commands.submit(["echo", "hello"]).result()

@@ -12,6 +12,8 @@ import pytest
 from headrace import __version__
 from headrace.store import migrations
 
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TASKS = """
@@ -109,6 +111,9 @@ def project(tmp_path: Path) -> Path:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in groups.items()]
     (installed / "entry_points.txt").write_text("".join(lines))
+    # By this list pytest knows whose assertions to rewrite: those of every module of the package.
+    modules = [path.relative_to(ROOT / "src") for path in (ROOT / "src" / "headrace").rglob("*.py")]
+    (installed / "RECORD").write_text("".join(f"{module},,\n" for module in modules))
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "tasks.py").write_text(TASKS)
@@ -132,17 +137,20 @@ def run(folder: Path, *arguments: str, suite: str | None = None, status: int = 0
         env=environment,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def test_every_fixture_and_mark_in_a_users_project_alone_and_under_xdist(project: Path) -> None:
+def test_every_fixture_and_mark_in_a_users_project(project: Path) -> None:
     assert "11 passed" in run(project, suite=SUITE)
-    assert "11 passed" in run(project, "-n", "2")
     assert not list(Path("/nowhere").glob("*")), "the production database was touched"
+
+
+def test_the_same_in_two_processes_at_once(project: Path) -> None:
+    assert "11 passed" in run(project, "-n", "2", suite=SUITE)
 
 
 def test_on_postgres_tests_have_a_schema_that_is_emptied_for_each_and_gone_at_the_end(
@@ -255,5 +263,12 @@ except AttributeError as error:
 
 def test_pytest_lists_the_fixtures_with_their_help(project: Path) -> None:
     listed = run(project, "--fixtures", suite="")
-    for name in ("headrace_app", "headrace_clock", "headrace_store", "headrace_inline", "headrace_worker"):
+    for name in (
+        "headrace_app",
+        "headrace_clock",
+        "headrace_store",
+        "headrace_inline",
+        "headrace_url",
+        "headrace_worker",
+    ):
         assert re.search(rf"^{name}\b.*\n    \w", listed, re.MULTILINE), name

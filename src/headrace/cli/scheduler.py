@@ -1,13 +1,12 @@
 """`headrace scheduler`: fire schedules, and nothing else."""
 
-import asyncio
-import logging
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from headrace.cli.output import console
+from headrace.cli.running import LogFormatFlag, LogLevelFlag, log_options
 from headrace.cli.target import DEFAULT_URL, Database, Namespace, load_app, shown_url, store_of
 
 
@@ -21,21 +20,27 @@ def scheduler(
     ] = None,
     database: Database = None,
     name: Namespace = "headrace",
+    log_level: LogLevelFlag = None,
+    log_format: LogFormatFlag = None,
 ) -> None:
     """Fire schedules until told to stop. Any number may run: each tick fires once.
 
     Every worker does this too, unless it is started with --no-scheduler. Without an App it fires what is stored.
     """
     # Imported here: every other command would pay for it.
-    from headrace.telemetry.console import CONSOLE_EVENTS, log_to_console
+    import asyncio
+
+    from headrace.telemetry.console import CONSOLE_EVENTS
     from headrace.telemetry.console import console as log_event
     from headrace.telemetry.events import Bus
+    from headrace.telemetry.logs import configure, use_redaction
     from headrace.worker.scheduling import Scheduler
 
     app = None if target is None else load_app(target)
     if app is None:
         store_of(database, name)  # says at once that there is none
-    log_to_console(logging.INFO)
+    configure(log_options(log_level, log_format))
+    use_redaction(app)
     bus = Bus()
     bus.subscribe(log_event, *CONSOLE_EVENTS)
     url = shown_url(database or DEFAULT_URL if app is None else app.url)

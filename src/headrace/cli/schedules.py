@@ -1,38 +1,36 @@
 """`headrace schedules`: what is enqueued by itself, and when."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import orjson
 import typer
 
 from headrace.cli.enqueueing import parsed_arguments
 from headrace.cli.failures import CommandError
-from headrace.cli.output import ago, console, print_json, print_table, visible
+from headrace.cli.helping import examples
+from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.cli.target import Database, Json, Namespace, Target, load_app, with_store
-from headrace.core.errors import NotFound
-from headrace.core.schedule import ScheduleRecord, ScheduleRun
-from headrace.store.base import Store
+from headrace.core.errors import NotFound, OptionError
 
 if TYPE_CHECKING:
     from headrace.client.schedules import ScheduleView
+    from headrace.core.schedule import ScheduleRecord, ScheduleRun
     from headrace.scheduling.declaration import When
+    from headrace.store.base import Store
 
 commands = typer.Typer(no_args_is_help=True, help="See what is enqueued by itself, and when; add, pause, run now.")
 
 ScheduleName = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Name of the schedule.", show_default=False)]
 
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _SHOWN = 5
 
 
-@commands.command("list", epilog="Example: headrace schedules list --json")
+@commands.command("list", epilog=examples("headrace schedules list --json"))
 def list_schedules(database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """List schedules with their next fire and what became of the last."""
 
-    async def read(store: Store) -> list[tuple["ScheduleView", ScheduleRun | None]]:
+    async def read(store: "Store") -> list[tuple["ScheduleView", "ScheduleRun | None"]]:
         now = await store.now()
         return [
             (_seen(record, now), next(iter(await store.schedule_runs(record.name, limit=1)), None))
@@ -54,11 +52,11 @@ def list_schedules(database: Database = None, name: Namespace = "headrace", json
     )
 
 
-@commands.command(epilog="Example: headrace schedules show tasks.welcome")
+@commands.command(epilog=examples("headrace schedules show tasks.welcome"))
 def show(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Show one schedule with its next fires and its last runs."""
 
-    async def read(store: Store) -> tuple["ScheduleView", list[ScheduleRun]]:
+    async def read(store: "Store") -> tuple["ScheduleView", "list[ScheduleRun]"]:
         return await _view(store, schedule), await store.schedule_runs(schedule, limit=_SHOWN)
 
     seen, runs = with_store(database, name, read)
@@ -79,7 +77,7 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
     }
     for label, text in lines.items():
         if text is not None:
-            console.print(f"{label:<9} {visible(text)}", markup=False)
+            console.print(f"{label:<9} {visible(redacted(text))}", markup=False)
     _print_fires(seen, _SHOWN)
     if record.task.arguments != "{}":
         print_table("", ("arguments of each run",), [[record.task.arguments]], empty="")
@@ -87,7 +85,7 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
 
 
 @commands.command(
-    epilog='Example: headrace schedules add tasks:app tasks.welcome --cron "0 9 * * *" --tz Europe/Berlin user_id=7'
+    epilog=examples('headrace schedules add tasks:app tasks.welcome --cron "0 9 * * *" --tz Europe/Berlin user_id=7')
 )
 def add(
     target: Target,
@@ -145,7 +143,7 @@ def add(
     _print_fires(seen, 1)
 
 
-@commands.command(epilog="Example: headrace schedules pause tasks.welcome")
+@commands.command(epilog=examples("headrace schedules pause tasks.welcome"))
 def pause(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let no tick fire until it is resumed. What it has enqueued goes on."""
     with_store(database, name, lambda store: store.pause_schedule(schedule))
@@ -157,11 +155,11 @@ def pause(schedule: ScheduleName, database: Database = None, name: Namespace = "
         )
 
 
-@commands.command(epilog="Example: headrace schedules resume tasks.welcome")
+@commands.command(epilog=examples("headrace schedules resume tasks.welcome"))
 def resume(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let ticks from now on fire again; those of the pause never do."""
 
-    async def act(store: Store) -> "ScheduleView":
+    async def act(store: "Store") -> "ScheduleView":
         await store.resume_schedule(schedule)
         return await _view(store, schedule)
 
@@ -173,7 +171,7 @@ def resume(schedule: ScheduleName, database: Database = None, name: Namespace = 
     _print_fires(seen, 1)
 
 
-@commands.command(epilog="Example: headrace schedules run tasks.welcome")
+@commands.command(epilog=examples("headrace schedules run tasks.welcome"))
 def run(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Enqueue its task now, paused or not. Its ticks go on as if nothing had happened."""
     made = with_store(database, name, lambda store: store.run_schedule(schedule))
@@ -183,11 +181,11 @@ def run(schedule: ScheduleName, database: Database = None, name: Namespace = "he
         console.print(made.task)
 
 
-@commands.command(epilog="Example: headrace schedules remove tasks.welcome")
+@commands.command(epilog=examples("headrace schedules remove tasks.welcome"))
 def remove(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Remove it and the list of its runs. What it has enqueued stays; what code declares comes back with its app."""
 
-    async def act(store: Store) -> str | None:
+    async def act(store: "Store") -> str | None:
         record = await store.get_schedule(schedule)
         if record is None or not await store.remove_schedule(schedule):
             raise NotFound(f"no schedule {schedule!r}; `headrace schedules list` shows those that are there")
@@ -203,7 +201,7 @@ def remove(schedule: ScheduleName, database: Database = None, name: Namespace = 
         console.print(said, markup=False)
 
 
-@commands.command("next", epilog="Example: headrace schedules next tasks.welcome -n 10")
+@commands.command("next", epilog=examples("headrace schedules next tasks.welcome -n 10"))
 def next_fires(
     schedule: ScheduleName,
     n: Annotated[int, typer.Option("-n", min=1, max=1000, help="So many.")] = 10,
@@ -219,7 +217,7 @@ def next_fires(
     _print_fires(seen, n)
 
 
-@commands.command(epilog="Example: headrace schedules runs tasks.welcome --limit 50")
+@commands.command(epilog=examples("headrace schedules runs tasks.welcome --limit 50"))
 def runs(
     schedule: ScheduleName,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many, newest first.")] = 20,
@@ -238,13 +236,13 @@ def runs(
 # Imported when a command needs them: calendars and zones cost all others a tenth of a second.
 
 
-def _seen(record: ScheduleRecord, now: datetime) -> "ScheduleView":
+def _seen(record: "ScheduleRecord", now: datetime) -> "ScheduleView":
     from headrace.client.schedules import ScheduleView
 
     return ScheduleView(record=record, now=now)
 
 
-async def _view(store: Store, name: str) -> "ScheduleView":
+async def _view(store: "Store", name: str) -> "ScheduleView":
     from headrace.client.schedules import view
 
     return await view(store, name)
@@ -268,14 +266,12 @@ def _when(cron: str | None, every: str | None, at: str | None) -> "When":
 
 
 def _duration(text: str, option: str) -> timedelta:
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
-        raise CommandError(f"{option} {text!r} is no length of time; write it as in 90s, 5m, 1h30m or 2d")
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    from headrace.core.durations import written_seconds
+
     try:
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    except OverflowError:
-        raise CommandError(f"{option} {text!r} is longer than any schedule") from None
+        return timedelta(seconds=written_seconds(text, name=option))
+    except OptionError as error:
+        raise CommandError(str(error)) from None
 
 
 def _state(seen: "ScheduleView") -> str:
@@ -306,7 +302,7 @@ def _print_fires(seen: "ScheduleView", n: int) -> None:
         console.print(f"{label:<9} {here:%a %Y-%m-%d %H:%M:%S %Z}{also}, {_away(tick)}", markup=False)
 
 
-def _print_runs(found: list[ScheduleRun]) -> None:
+def _print_runs(found: "list[ScheduleRun]") -> None:
     print_table(
         "",
         ("tick", "", "status", "task", "by"),
@@ -318,7 +314,7 @@ def _print_runs(found: list[ScheduleRun]) -> None:
     )
 
 
-def _became(run: ScheduleRun) -> str:
+def _became(run: "ScheduleRun") -> str:
     return f"{run.status}, {ago(run.fired_at)}"
 
 
@@ -329,7 +325,9 @@ def _fires(seen: "ScheduleView", n: int) -> list[Mapping[str, Any]]:
     ]
 
 
-def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None = None) -> Mapping[str, Any]:
+def _plain(seen: "ScheduleView", *, fires: int, runs: "list[ScheduleRun] | None" = None) -> Mapping[str, Any]:
+    import orjson
+
     record = seen.record
     plain: dict[str, Any] = {
         "name": seen.name,
@@ -355,7 +353,7 @@ def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None =
     return plain
 
 
-def _plain_run(run: ScheduleRun) -> Mapping[str, Any]:
+def _plain_run(run: "ScheduleRun") -> Mapping[str, Any]:
     return {
         "tick": run.tick,
         "status": run.status,

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from headrace.core.breaker import (
+    Allow,
     BreakerPolicy,
     BreakerState,
     BreakerStatus,
@@ -24,18 +25,27 @@ from headrace.core.breaker import (
 )
 from headrace.core.classification import classify_exception
 from headrace.core.errors import BreakerOpen
+from headrace.telemetry.events import BreakerMoved
 
 
 class Breaker:
     """The breaker of one service in this process. One instance serves any number of threads and coroutines."""
 
     def __init__(
-        self, service: str, policy: BreakerPolicy | None = None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        service: str,
+        policy: BreakerPolicy | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        moved: Callable[[BreakerMoved], None] | None = None,
     ) -> None:
         self.service = service
         self._state = BreakerState(policy=policy or BreakerPolicy())
         self._clock = clock
+        self._moved = moved
         self._lock = threading.Lock()
+        self._told: BreakerStatus | None = None
+        self._tell()
 
     @property
     def status(self) -> BreakerStatus:
@@ -50,18 +60,33 @@ class Breaker:
         """Close it by hand, with fresh counts."""
         with self._lock:
             self._state = BreakerState(policy=self._state.policy)
+        self._tell()
 
     def enter(self) -> bool:
         """Ask to call the service; True when this call is the probe. Raises BreakerOpen."""
         with self._lock:
             now = self._clock()
             admission, self._state = allow(self._state, now)
+        if not isinstance(admission, Allow):
+            self._tell()
         if isinstance(admission, Refuse):
             raise BreakerOpen(self.service, delay=max(0.0, admission.until - now))
         return isinstance(admission, Probe)
 
     def leave(self, error: BaseException | None, *, probe: bool) -> None:
         """Count how the call ended."""
+        self._record(error, probe=probe)
+        if self._state.status is not self._told:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Outside of the lock: it may write to a socket."""
+        state = self._state
+        if self._moved is not None and state.status is not self._told:
+            self._told = state.status
+            self._moved(BreakerMoved(service=self.service, state=state.status, lasts=state.policy.timeout_seconds))
+
+    def _record(self, error: BaseException | None, *, probe: bool) -> None:
         with self._lock:
             if error is not None and not isinstance(error, Exception):
                 # Cancelled or stopping: nobody learned anything about the service.

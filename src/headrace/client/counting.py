@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from headrace.core.batch import Batch
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import JobEnd, Store
-from headrace.telemetry.events import EXECUTORS, Bus, Event, JobEnded, JobsCreated, TasksCreated
-from headrace.telemetry.relay import Relay, relay_address
-from headrace.telemetry.tally import Tally
+from headrace.telemetry.events import EXECUTORS, BreakerMoved, Bus, Event, JobEnded, JobsCreated, TasksCreated
+from headrace.telemetry.relay import Relay, relay_address, tell
+from headrace.telemetry.tally import Tally, breaker_entry
 
 
 class Counting:
@@ -66,6 +66,14 @@ class Counting:
             self._emit(_created((template.task, len(arguments)) for template, arguments in tasks.runs))
         else:
             self._emit(_created((task, 1) for task, answer in zip(tasks, answers, strict=True) if answer.created))
+
+    def breaker_moved(self, event: BreakerMoved) -> None:
+        """It may be the only thing that this process has to tell: it does not wait for the rest."""
+        if self.bus:
+            self._emit([event])
+        address = relay_address()
+        if address is not None:
+            tell(address, breaker_entry(event))
 
     def job_created(self, tasks: Sequence[NewTask], answers: Sequence[Enqueued]) -> None:
         if self.bus:

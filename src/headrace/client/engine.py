@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
+from headrace.client.following import Following
 from headrace.client.middleware import Middleware
 from headrace.client.nearby import Nearby
 from headrace.client.options import Queue
@@ -46,7 +47,7 @@ class Inline(Protocol):
     """What a test puts in a worker's place (headrace.testing.inline): it runs what is ready, in this process."""
 
     async def readied(self, ids: Sequence[int]) -> None:
-        """Something was written that may run; returns when what can run has run, these tasks in any case."""
+        """Something was written that may run, these new tasks among it; returns when what can run has run."""
         ...
 
     async def wanted(self, task: int) -> None:
@@ -60,6 +61,7 @@ class _Connected:
 
     forks: int  # the process, as the bridge counts them
     store: Store
+    following: Following
     poller: Poller
     users: int = 0
     unused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -109,8 +111,8 @@ class Engine:
 
         return bring_back
 
-    def new_store(self, *, connections: int | None = None) -> Store:
-        """A store of its own for a worker or a command; it is not opened."""
+    def new_store(self, *, connections: int | None = None, url: str | None = None) -> Store:
+        """A store of its own for a worker or a command, or where the ledger has moved; it is not opened."""
         settings = self.settings
         options = StoreOptions(
             name=settings.name,
@@ -120,11 +122,20 @@ class Engine:
             synchronous=settings.synchronous,
             extra={"echo": settings.echo, "clock": self.clock},
         )
-        return connect(self.url, options)
+        return connect(url or self.url, options)
 
     async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], *, may_block: bool = False) -> T:
         """Do something with the store, from any thread or loop."""
         return await on_store(lambda: self._use(act), may_block=may_block)
+
+    async def follow[T](self, act: Callable[[Following], Coroutine[Any, Any, T]]) -> T:
+        """Do something with a task or a job, wherever it is by now."""
+
+        async def work() -> T:
+            following = (await self._open()).following
+            return await self._use(lambda _: act(following))
+
+        return await on_store(work)
 
     async def opened_store(self) -> Store:
         """The store, for building statements; it was opened, so its schema is there."""
@@ -136,12 +147,13 @@ class Engine:
     async def enqueue(self, tasks: Sequence[NewTask], *, connection: Any = None) -> list[Enqueued]:
         """Write tasks: in the user's transaction when there is one, else durable when this returns."""
         if self.middleware:
-            answers = await self._enqueue_wrapped(tasks, connection)
+            with self.around(tasks) as changed:
+                answers = await self._enqueue(changed, connection)
         else:
             answers = await self._enqueue(tasks, connection)
         # What is part of the user's transaction cannot run before they commit.
         if self.inline is not None and connection is None and transaction_of(self) is None:
-            await self.inline.readied([answer.id for answer in answers])
+            await self.inline.readied([answer.id for answer in answers if answer.created])
         return answers
 
     async def readied(self) -> None:
@@ -149,12 +161,14 @@ class Engine:
         if self.inline is not None:
             await self.inline.readied(())
 
-    async def _enqueue_wrapped(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
+    @contextmanager
+    def around(self, tasks: Sequence[NewTask]) -> Generator[Sequence[NewTask]]:
+        """The middleware around a write of tasks: yields those to write."""
         with ExitStack() as stack:
             for middleware in self.middleware:
                 changed = stack.enter_context(middleware.enqueue(tasks))
                 tasks = tasks if changed is None else changed
-            return await self._enqueue(tasks, connection)
+            yield tasks
 
     async def enqueue_each(
         self, chunks: Iterator[Sequence[NewTask]], *, connection: Any = None
@@ -219,7 +233,7 @@ class Engine:
             else:
                 answers = await self._enqueue_alone(store, tasks)
         else:
-            answers = await self.run(lambda store: store.enqueue(tasks))
+            answers = await self.follow(lambda ledger: ledger.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
 
@@ -299,7 +313,8 @@ class Engine:
                 except BaseException:
                     await store.close()
                     raise
-                self._connected = _Connected(BRIDGE.forks, store, Poller(store.get))
+                following = Following(store, lambda url: self.new_store(url=url))
+                self._connected = _Connected(BRIDGE.forks, store, following, Poller(following.get))
             return self._connected
 
     async def close_here(self) -> None:
@@ -319,4 +334,7 @@ class Engine:
                 await connected.unused.wait()
             self.counting.close()
             connected.poller.stop()
-            await connected.store.close()
+            try:
+                await connected.following.close()
+            finally:
+                await connected.store.close()

@@ -52,13 +52,15 @@ class Jobs:
             self._engine.counting.job_created(job.tasks, answers)
             return id
 
-        id = await self._engine.run(create)
+        with self._engine.around(job.tasks) as changed:
+            job = dataclasses.replace(job, tasks=tuple(changed))
+            id = await self._engine.run(create)
         await self._engine.readied()
         return await self.aget(id)
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""
-        record = await self._engine.run(lambda store: store.get_job(id))
+        record = await self._engine.follow(lambda ledger: ledger.get_job(id))
         if record is None:
             raise NotFound(f"no job {id}")
         return record
@@ -72,11 +74,11 @@ class Jobs:
 
     async def acancel(self, id: int) -> JobRecord:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""
-        return await self._engine.run(lambda store: store.cancel_job(id))
+        return await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.cancel_job(id)))
 
     async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with its failed tasks pending; their ids."""
-        again = await self._engine.run(lambda store: store.retry_failed(id))
+        again = await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
         await self._engine.readied()
         return again
 

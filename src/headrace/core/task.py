@@ -160,6 +160,11 @@ class TaskRecord:
     error_class: str | None
     error_message: str | None
 
+    @property
+    def log_ref(self) -> str:
+        """Where the log lines of all its executions are: `app.tasks.logs(record.log_ref)`."""
+        return f"logs/{self.id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
@@ -184,6 +189,26 @@ class AttemptRecord:
     recorded_by: str | None
     late_state: str | None
     late_at: datetime | None
+
+    @property
+    def log_ref(self) -> str:
+        """Where the log lines of this execution are: `app.tasks.logs(attempt.log_ref)`."""
+        return log_ref(self.task, self.claim_no)
+
+
+def log_ref(task: int, claim_no: int) -> str:
+    return f"logs/{task}/{claim_no}"
+
+
+def read_log_ref(text: str) -> tuple[int, int | None]:
+    """The task, and the claim where one execution is meant. Raises ValueError."""
+    match text.split("/"):
+        case ["logs", task]:
+            return int(task), None
+        case ["logs", task, claim_no]:
+            return int(task), int(claim_no)
+        case _:
+            raise ValueError(f"{text!r} refers to no log; a log_ref is logs/<task> or logs/<task>/<claim>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,12 @@ from headrace.core.outcome import Cancelled, Completed, Failed, Outcome, Release
 from headrace.core.retry import ErrorSignature
 from headrace.core.task import ErrorInfo, Ref
 from headrace.executors.base import Capabilities, Launch, Ran
+from headrace.executors.context import Context
 from headrace.executors.invocation import Host, failure, permanent, timed_out, visible
 from headrace.executors.launching import Launched, Launching
 from headrace.executors.output import Output
 from headrace.executors.slots import GROUP, SlotRange
+from headrace.telemetry.tracing import Tracing
 
 _STDERR_SHOWN = 500
 _AFTER_EXIT = 1.0
@@ -203,7 +205,9 @@ class CommandExecutor:
         ref = launch.ref
         self._running[ref] = None
         try:
-            return await self._run(launch, command, index)
+            if self._host.tracing is None:
+                return await self._run(launch, command, index, {})
+            return await self._run_traced(self._host.tracing, launch, command, index)
         finally:
             self._slots.table.leave(index)
             self._slots.give(index)
@@ -211,14 +215,23 @@ class CommandExecutor:
             self._ended.set()
             self._stopped_early.pop(ref, None)
 
-    async def _run(self, launch: Launch, command: Command, index: int) -> Ran:
+    async def _run_traced(self, tracing: Tracing, launch: Launch, command: Command, index: int) -> Ran:
+        """The program continues the trace, if it knows how: its environment says where."""
+        context = Context(launch.claim, channel=self._host.channel, options=launch.options, worker=self._host.worker)
+        with tracing.running(context) as run:
+            ran = await self._run(launch, command, index, run.environment)
+            if isinstance(ran.outcome, Failed):
+                run.failed(ran.outcome.error.error_class, ran.outcome.error.message)
+            return ran
+
+    async def _run(self, launch: Launch, command: Command, index: int, trace: Mapping[str, str]) -> Ran:
         entered = self._occupy(launch, index, pid=None)
         loop = asyncio.get_running_loop()
         output = Output()
         try:
             launched = await self._launching.launch(
                 command.argv,
-                env={**os.environ, **command.env},
+                env={**os.environ, **trace, **command.env},
                 cwd=command.cwd,
                 descriptors=output.open(stdin=command.stdin is not None),
             )

@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol, cast
 
 from headrace.core.errors import NoCurrentTask
 from headrace.core.task import ClaimedTask, Ref
+from headrace.telemetry.events import EXECUTORS
+from headrace.telemetry.running import SOURCES, fields_of
 
 type Level = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -115,6 +117,11 @@ class Context:
         return self._claim.queue
 
     @property
+    def executor(self) -> str:
+        """What runs it: coroutine, process, thread or command."""
+        return EXECUTORS.get(self._claim.pool, self._claim.pool)
+
+    @property
     def job_id(self) -> int | None:
         return self._claim.job
 
@@ -170,6 +177,14 @@ def running_context() -> Context:
             "with its context (asyncio.to_thread does; a bare thread needs contextvars.copy_context().run)"
         )
     return context
+
+
+def _describe() -> dict[str, Any] | None:
+    context = running.get()
+    return None if context is None else fields_of(context._claim, worker=context.worker)  # pyright: ignore[reportPrivateUsage]
+
+
+SOURCES.attempt = _describe
 
 
 class _Current:

@@ -22,6 +22,7 @@ from typing import Any
 
 from headrace.executors import wire
 from headrace.runtime.parents import die_with_parent, outlive_parent
+from headrace.telemetry import logs
 
 _DESCRIPTORS = 2
 
@@ -39,11 +40,15 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     from headrace.executors import child
 
+    logs.configure_child()  # before the user's module may do it
     try:
-        child.load_source(target)
+        source = child.load_source(target)
     except BaseException:
         control.sendall(wire.encode(("failed", traceback.format_exc())))
         os._exit(1)  # a thread that the module started would keep it alive
+    logs.use_redaction(source)
+    if (tracing := getattr(source, "tracing", None)) is not None:
+        tracing.preload()
     if "headrace.client.arguments" in sys.modules:  # whose first use imports it: once here, not in every child
         importlib.import_module("pydantic.type_adapter")
     control.sendall(wire.encode(("ready", None)))

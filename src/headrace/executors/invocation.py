@@ -18,6 +18,7 @@ from headrace.core.errors import (
     SoftTimeLimitExceeded,
     UnknownTask,
 )
+from headrace.core.memory import shown_memory
 from headrace.core.outcome import (
     Cancel,
     Cancelled,
@@ -35,6 +36,7 @@ from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ErrorInfo
 from headrace.executors.base import Entry, Launch, Ran, Source
 from headrace.executors.context import Channel, Context, QuietChannel
+from headrace.telemetry.tracing import Tracing
 
 RESULT_LIMIT = 16 * 1024 * 1024
 MESSAGE_LIMIT = 8 * 1024
@@ -54,6 +56,7 @@ class Host:
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     worker: str = ""
     result_limit: int = RESULT_LIMIT
+    tracing: Tracing | None = None  # for what has no function that middleware could wrap
 
 
 class Call(NamedTuple):
@@ -168,6 +171,18 @@ def timed_out(seconds: float | None, *, detail: BaseException | None = None) -> 
             traceback=None if detail is None else error_info(detail).traceback,
         ),
         signature=failure(kind="timeout"),
+    )
+
+
+def out_of_memory(used: int, limit: int) -> Failed:
+    """The hard limit of a child's memory; the verdict of whoever killed it."""
+    return Failed(
+        error=ErrorInfo(
+            error_class="headrace.MemoryLimitExceeded",
+            message=f"its child process had {shown_memory(used)} in use, more than the {shown_memory(limit)} of "
+            "--kill-memory, and was killed; raise that, or let the task hold less at a time",
+        ),
+        signature=failure(kind="oom"),
     )
 
 

@@ -8,7 +8,7 @@ Rules that hold for every verb:
 * A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -120,6 +120,29 @@ class LogLine:
     line: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameCount:
+    """How many live tasks go by a name, and the oldest of them."""
+
+    name: str
+    kind: str
+    n: int
+    oldest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """What a database says of itself."""
+
+    product: str
+    version: tuple[int, ...]
+    durable: bool  # what was acknowledged survives a loss of power
+    durability: str  # the settings that say so
+    size: int  # bytes
+    connections: int | None = None  # in use on the whole server, where it has connections
+    most_connections: int | None = None
+
+
 class TaskVerbs(Protocol):
     """The hot path."""
 
@@ -212,8 +235,23 @@ class Upkeep(Protocol):
         runs of schedules that are as old, unless their task is unfinished."""
         ...
 
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        """Remove dead letters with everything that belongs to them, in one transaction; the ids that are gone.
+
+        What is no dead letter stays, and so does one whose job is not over: the job's fate asks for it.
+        """
+        ...
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        """How much `prune` would remove, called until nothing is left. It counts all of that: not for services."""
+        ...
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         """How many tasks of the queue are ready in the retry lane, counted up to `cap`."""
+        ...
+
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many dead letters there are, counted up to `cap` in the index that holds nothing else."""
         ...
 
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
@@ -390,8 +428,25 @@ class Inspection(Protocol):
         ...
 
     async def logs(
-        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
-    ) -> list[LogLine]: ...
+        self,
+        task: int,
+        *,
+        claim_no: int | None = None,
+        after: int = -1,
+        seen: tuple[int, int] | None = None,
+        limit: int = 1000,
+    ) -> list[LogLine]:
+        """Lines of one claim or of all, by claim and number: those with a number above `after`, and behind `seen`, the
+        (claim_no, seq) of the last line of the page before."""
+        ...
+
+    async def live_names(self, *, limit: int = COUNTED_AT_MOST) -> list[NameCount]:
+        """The names of live tasks with how many there are of each, over the `limit` oldest."""
+        ...
+
+    async def gate_holders(self, key: str, *, limit: int = 10) -> list[int]:
+        """Whom those wait for whose `waiting_on` is this key: the tasks in its slots, and the first in its order."""
+        ...
 
     async def now(self) -> datetime:
         """The store's clock."""
@@ -420,6 +475,10 @@ class Administration(Protocol):
 
     async def schema_revision(self) -> str | None: ...
 
+    async def facts(self) -> StoreFacts:
+        """Version, durability and size of the database, of an open store."""
+        ...
+
     async def check(self) -> list[Violation]:
         """Read the ledger and prove its invariants; see store.checker."""
         ...
@@ -446,6 +505,25 @@ class Store(
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where tasks are that a ledger may have handed on to another."""
+
+    here: Mapping[int, TaskRecord]
+    on_their_way: Mapping[int, TaskRecord]  # taken out of this ledger; the other may have them already
+    jobs_on_their_way: Mapping[int, JobRecord]
+    moved_to: str | None  # the URL of the other
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A ledger that can be moved to another database."""
+
+    async def trace(self, ids: Sequence[int]) -> Trace:
+        """In one snapshot: what is in none of the places has arrived at the other ledger, or never was."""
+        ...
 
 
 class StoreClosed(StoreError):

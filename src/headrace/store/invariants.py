@@ -18,6 +18,7 @@ type Row = Mapping[str, Any]
 type Finding = tuple[str, str]  # subject, detail
 
 _HELD = {state.value for state in HELD}
+MOVED_TO = "moved_to"  # in `meta`: where `db move` brought the ledger
 PRUNED_JOB = "pruned job "  # the note in `meta` that `prune` leaves
 _OVER = {state.value for state in JOB_TERMINAL}
 # What a task may end as without a charged attempt at its last claim.
@@ -242,11 +243,14 @@ def _late_reports(rows: Rows) -> Iterator[Finding]:
 @rule("keys")
 def _keys(rows: Rows) -> Iterator[Finding]:
     live = rows.live()
+    known = rows.by_id() if any(row["key"] == MOVED_TO for row in rows.meta) else None
     for row in rows.keys:
         subject = f"key {row['scope']}:{row['key']}"
         if row["expires_at"] is not None:
             continue
         holder = live.get(row["task"])
+        if known is not None and row["task"] not in known:
+            continue  # its holder has moved to another database, and the key says so to whoever wants it here
         if holder is None:
             yield subject, f"is held for ever by task {row['task']}, which has ended"
         elif not holder["keyed"]:

@@ -2,6 +2,7 @@
 
 import logging
 
+from headrace.core.task import log_ref
 from headrace.telemetry.events import (
     Event,
     LeaseWasLost,
@@ -17,14 +18,10 @@ from headrace.telemetry.events import (
     WorkerStarted,
     WorkerStopped,
 )
+from headrace.telemetry.logs import about
+from headrace.telemetry.running import fields_of
 
 logger = logging.getLogger("headrace.worker")
-
-
-def log_to_console(level: int) -> None:
-    """For a worker's own processes: its words at `level`, those of libraries from WARNING on."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("headrace").setLevel(level)
 
 
 # What it has words for: nobody needs to make the others for its sake.
@@ -51,10 +48,14 @@ def _finished(event: TasksFinished) -> None:
         if settlement.state == "failed":
             error = settlement.error.message if settlement.error else None
             logger.info(
-                "task %d %s failed (%s): %s; headrace tasks show %d", claim.id, claim.name, outcome, error, claim.id
-            )
+                "task %d %s failed (%s): %s; headrace tasks show %d", claim.id, claim.name, outcome, error, claim.id,
+                extra=about(fields_of(claim, worker=event.worker, executor=settlement.executor)),
+            )  # fmt: skip
         elif everything:
-            logger.debug("task %d %s %s (%s)", claim.id, claim.name, settlement.state, outcome)
+            logger.debug(
+                "task %d %s %s (%s)", claim.id, claim.name, settlement.state, outcome,
+                extra=about(fields_of(claim, worker=event.worker, executor=settlement.executor)),
+            )  # fmt: skip
 
 
 def console(event: Event) -> None:
@@ -66,6 +67,12 @@ def console(event: Event) -> None:
             logger.warning(
                 "task %d: the %s of claim %d by %s was refused, someone else holds it now",
                 event.task, event.act, event.claim_no, event.worker,
+                extra=about(
+                    {
+                        "task_id": str(event.task), "claim_no": event.claim_no, "worker": event.worker,
+                        "log_ref": log_ref(event.task, event.claim_no),
+                    }
+                ),
             )  # fmt: skip
         case WorkerStarted():
             logger.info("worker %s takes %s", event.worker, ", ".join(event.queues) or "every queue")

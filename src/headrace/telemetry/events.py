@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from headrace.core.breaker import BreakerStatus
 from headrace.core.settlement import Settlement
 from headrace.core.task import ClaimedTask
 
@@ -20,12 +21,10 @@ class TasksClaimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStarted:
-    task: int
-    claim_no: int
-    name: str
-    queue: str
-    executor: str
+class TasksStarted:
+    """These are entered now, or handed to a child that will; with the seconds since each was eligible."""
+
+    started: Sequence[tuple[ClaimedTask, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +32,7 @@ class TasksFinished:
     """The ledger accepted what came of these claims."""
 
     finished: Sequence[tuple[ClaimedTask, Settlement]]
+    worker: str | None = None  # who held them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +144,22 @@ class ScheduleSetAside:
     problem: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerMoved:
+    """A breaker of this process; `lasts` is for how many seconds an open one refuses."""
+
+    service: str
+    state: BreakerStatus
+    lasts: float = 0.0
+
+
 type Event = (
-    TasksCreated
+    BreakerMoved
+    | TasksCreated
     | JobsCreated
     | JobEnded
     | TasksClaimed
-    | TaskStarted
+    | TasksStarted
     | TasksFinished
     | ReportRefused
     | WorkerStarted

@@ -10,6 +10,8 @@ class Figures:
     """Depths are counted up to a cap (10,001 a queue and lane)."""
 
     depths: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])  # queue → what → n
+    retry_ratios: Mapping[str, float] = field(default_factory=dict[str, float])  # queue → share of the starts
+    dead_letters: int = 0
     workers: int = 0  # those that beat and are not stopping
     heartbeat_ages: Mapping[str, float] = field(default_factory=dict[str, float])  # worker → seconds
     seen: float = field(default_factory=time.monotonic)

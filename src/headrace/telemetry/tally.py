@@ -3,20 +3,25 @@
 No lock: a tally belongs to one thread. What several processes counted meets in one tally by `add`.
 """
 
+import os
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from headrace.core.breaker import BreakerStatus
+from headrace.core.settlement import Settlement
+from headrace.core.states import AttemptState, TaskState
 from headrace.telemetry.events import (
     EXECUTORS,
+    BreakerMoved,
     Event,
     JobEnded,
     JobsCreated,
     ReportRefused,
-    Rescued,
-    TasksClaimed,
     TasksCreated,
     TasksFinished,
+    TasksStarted,
 )
 
 # Upper bounds in seconds; the last bucket, without a bound, is added by whoever shows them.
@@ -28,6 +33,12 @@ _WIDTH = _FIRST + len(BOUNDS) + 1
 
 type Key = tuple[str, ...]  # the metric, then the values of its labels
 type Row = list[float]
+# An error's class is a label, and the code of tasks may make classes as it goes.
+_MOST_ERRORS = 100
+_LEVELS = {BreakerStatus.CLOSED: 0, BreakerStatus.HALF_OPEN: 1, BreakerStatus.OPEN: 2}
+_MOST_BREAKERS = 2000  # children come and go, each with its own
+_FORGOTTEN_AFTER = 60.0  # beyond twice its timeout: a breaker that still is half open has nobody who uses it
+
 type Entry = tuple[Sequence[str], Sequence[float]]
 
 
@@ -36,14 +47,16 @@ class Tally:
 
     def __init__(self) -> None:
         self.rows: dict[Key, Row] = {}
+        self._breakers: dict[tuple[str, str], tuple[float, float, float]] = {}  # by service and process
+        self._errors: set[str] = set()
         self.handlers: dict[type[Any], Callable[[Any], None]] = {
             TasksFinished: self._tasks_finished,
-            TasksClaimed: self._tasks_claimed,
+            TasksStarted: self._tasks_started,
             TasksCreated: self._tasks_created,
             JobsCreated: self._jobs_created,
             JobEnded: self._job_ended,
             ReportRefused: self._report_refused,
-            Rescued: self._rescued,
+            BreakerMoved: self._breaker_moved,
         }
 
     def observe(self, event: Event) -> None:
@@ -58,9 +71,29 @@ class Tally:
 
     def add(self, entries: Iterable[Entry]) -> None:
         for key, row in entries:
+            if key[0] == "breaker":
+                self._keep_breaker((key[1], key[2]), row)
+                continue
             known = self._row(tuple(key))
             for place, number in enumerate(row[:_WIDTH]):
                 known[place] += number
+
+    def _keep_breaker(self, who: tuple[str, str], row: Sequence[float]) -> None:
+        if who not in self._breakers and len(self._breakers) >= _MOST_BREAKERS:
+            del self._breakers[next(iter(self._breakers))]  # the one that moved longest ago
+        self._breakers.pop(who, None)
+        self._breakers[who] = row[0], row[1], time.monotonic()
+
+    def breakers(self) -> dict[str, int]:
+        """The worst state of each service over all processes: 0 closed, 1 half open, 2 open. One that nobody has heard
+        of since its timeout passed may be probed, whatever became of its process.
+        """
+        now, found = time.monotonic(), dict[str, int]()
+        for (service, _), (level, lasts, since) in self._breakers.items():
+            age = now - since
+            shown = int(level) if level != 2 or age <= lasts else 1
+            found[service] = max(found.get(service, 0), shown if age <= 2 * lasts + _FORGOTTEN_AFTER else 0)
+        return found
 
     def _row(self, key: Key) -> Row:
         row = self.rows.get(key)
@@ -91,14 +124,30 @@ class Tally:
             if seconds is not None:
                 row[_SECONDS] += seconds
                 row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
+            if settlement.state is not TaskState.COMPLETED:
+                if settlement.state is TaskState.FAILED:
+                    self._count("failure", *key[1:4], self._error_type(settlement))
+                if settlement.attempt is AttemptState.LOST:
+                    self._count("lost", *key[1:4])
 
-    def _tasks_claimed(self, event: TasksClaimed) -> None:
+    def _error_type(self, settlement: Settlement) -> str:
+        error = settlement.error
+        found = settlement.reason or "unknown"
+        if error is not None:
+            found = error.error_type or error.error_class.removeprefix("builtins.")
+        if found not in self._errors:
+            if len(self._errors) >= _MOST_ERRORS:
+                return "other"
+            self._errors.add(found)
+        return found
+
+    def _tasks_started(self, event: TasksStarted) -> None:
         rows = self.rows
-        for claim in event.claims:
-            row = rows.get(key := ("wait", claim.queue))
+        for claim, seconds in event.started:
+            row = rows.get(key := ("wait", claim.queue, claim.kind, EXECUTORS.get(claim.pool, claim.pool)))
             if row is None:
                 row = self._row(key)
-            seconds = max(claim.waited, 0.0)
+            seconds = max(seconds, 0.0)
             row[0] += 1
             row[_SECONDS] += seconds
             row[_FIRST + bisect_left(BOUNDS, seconds)] += 1
@@ -115,8 +164,13 @@ class Tally:
     def _report_refused(self, event: ReportRefused) -> None:
         self._count("refused", event.act)
 
-    def _rescued(self, event: Rescued) -> None:
-        self._count("lost", n=event.charged)
+    def _breaker_moved(self, event: BreakerMoved) -> None:
+        self.add([breaker_entry(event)])
+
+
+def breaker_entry(event: BreakerMoved) -> Entry:
+    """A state, not a sum: the last word of a process stands."""
+    return ("breaker", event.service, str(os.getpid())), (_LEVELS[event.state], event.lasts)
 
 
 def seconds_of(rows: Iterable[Sequence[float]]) -> tuple[float, list[float]]:

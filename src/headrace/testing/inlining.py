@@ -113,7 +113,7 @@ class InlineMode(WhileWaiting):
             if must_block():
                 done.result()
             else:
-                await asyncio.wrap_future(done)
+                await asyncio.shield(asyncio.wrap_future(done))
 
 
 def inline(

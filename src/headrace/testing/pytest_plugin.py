@@ -87,6 +87,14 @@ def headrace_clock(request: pytest.FixtureRequest) -> "FakeClock":
     return FakeClock(instant=_marked(request).get("now") or datetime.now(UTC).replace(microsecond=0))
 
 
+@pytest.fixture
+def headrace_url() -> str | None:
+    """Where tests have their ledger, instead of in a database of headrace's own: override this fixture to return the
+    URL of the database that your own transactions are on. Empty it between tests, and have the schema there
+    (an SQLite file gets it by itself)."""
+    return None
+
+
 @pytest.fixture(scope="session")
 def _headrace_schemas(pytestconfig: pytest.Config) -> "Generator[Callable[[str], TemporaryDatabase | None]]":
     """For each name of an app a schema of this test run, made once and emptied for every test: a migration takes
@@ -114,6 +122,7 @@ def _headrace_schemas(pytestconfig: pytest.Config) -> "Generator[Callable[[str],
 def headrace_store(
     request: pytest.FixtureRequest,
     headrace_app: "TestedApp",
+    headrace_url: str | None,
     _headrace_schemas: "Callable[[str], TemporaryDatabase | None]",
 ) -> "Generator[Override]":
     """The app on an empty database of its own, for this test alone; afterwards it is where it was.
@@ -125,8 +134,8 @@ def headrace_store(
     clock = None
     if "headrace_clock" in request.fixturenames or _marked(request).get("now") is not None:
         clock = request.getfixturevalue("headrace_clock")
-    schema = _headrace_schemas(headrace_app.settings.name)
-    url, name = (None, None) if schema is None else schema
+    schema = _headrace_schemas(headrace_app.settings.name) if headrace_url is None else None
+    url, name = (headrace_url, None) if schema is None else schema
     with override(headrace_app, url=url, name=name, clock=clock) as pointed:
         yield pointed
 

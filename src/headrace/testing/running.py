@@ -94,6 +94,7 @@ class Runner:
     async def _run(self, claim: ClaimedTask, tally: Tally) -> None:
         held, launch = Held(claim, since=time.monotonic()), None
         done = self.in_hand[claim.id] = Future[None]()
+        done.set_running_or_notify_cancel()  # whoever waits for it and gives up does not end it for the others
         words = Words(store=cast("Store", _Through(self._engine)), worker=lambda: self.worker, holds=lambda _: True)
         tally.tasks[claim.id] = None
         tally.last = claim.name

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from headrace.core.errors import HeadraceError, SettingsError
 from headrace.executors.base import Source
 from headrace.store.base import Store
+from headrace.telemetry.tracing import Tracing
 from headrace.worker.options import WorkerOptions
 
 logger = logging.getLogger("headrace.worker")
@@ -58,6 +59,11 @@ def has_child_tasks(app: Application) -> bool:
     """Whether a task of the app runs in a child, as far as the app says what it has."""
     registry: Mapping[str, Any] | None = getattr(app, "registry", None)
     return registry is None or any(task.pool == "child" for task in registry.values())
+
+
+def tracing_of(app: Application) -> Tracing | None:
+    """What makes the app's spans, where it asked for them."""
+    return getattr(app, "tracing", None)
 
 
 def load(target: str) -> Application:

@@ -5,6 +5,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,11 @@ from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref
-from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
+from headrace.executors.base import Batching, Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
-from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TaskStarted
+from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TasksStarted
+from headrace.telemetry.tracing import OPTION, Tracing
 from headrace.worker.buffer import Buffer
 from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault, unknown
@@ -47,7 +49,9 @@ class Dispatcher:
         rng: random.Random,
         finished: Callable[[Ref], None],
         slots: SlotRange | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        self._tracing = tracing
         self._store = store
         self._worker = worker
         self._pipeline = pipeline
@@ -67,12 +71,14 @@ class Dispatcher:
             "command": options.commands,
         }
         self._admissions: set[asyncio.Task[None]] = set()
+        self._started: list[tuple[ClaimedTask, float]] = []
         self._turn_pending = False
         self._accepting = True
         self.holding = Holding()
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
         self.on_delay: Callable[[], None] | None = None  # something was given back that is due soon
+        self.on_finished: Callable[[Sequence[tuple[ClaimedTask, Settlement]]], None] | None = None
         self.claimer = Claimer(
             store=store,
             worker=worker,
@@ -111,8 +117,11 @@ class Dispatcher:
         if claims and self._bus.hears(TasksClaimed):
             self._bus.emit(TasksClaimed(claims=claims))
         gated: list[Held] = []
-        for claim in claims:
-            held = Held(claim, since=asked_at)
+        arrived = [Held(claim, since=asked_at) for claim in claims]
+        if arrived and self._tracing is not None:
+            self._tracing.claimed(arrived, seconds=time.monotonic() - asked_at)
+        for held in arrived:
+            claim = held.claim
             self.holding.add(held)
             if not self._accepting:
                 self._settle(held, Released())
@@ -215,8 +224,10 @@ class Dispatcher:
             if not isinstance(launch, Launch):
                 self._settle(held, launch)
                 return True
-            if self._bus.hears(TaskStarted):
-                self._announce(held, executor)
+            if self._bus.hears(TasksStarted):
+                self._announce(held, now)
+            if held.trace is not None:
+                launch = self._traced(held, executor, launch)
             held.entered = now
             ran = begin(launch)
             if isinstance(ran, Ran):
@@ -295,17 +306,27 @@ class Dispatcher:
                 return
             if not _is_ours(held):
                 return
-        if self._bus.hears(TaskStarted):
-            self._announce(held, executor)
+        if self._bus.hears(TasksStarted):
+            self._announce(held, time.monotonic())
+        if held.trace is not None:
+            launch = self._traced(held, executor, launch)
         self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
-    def _announce(self, held: Held, executor: Executor) -> None:
-        claim = held.claim
-        self._bus.emit(
-            TaskStarted(
-                task=claim.id, claim_no=claim.claim_no, name=claim.name, queue=claim.queue, executor=executor.name
-            )
-        )
+    def _announce(self, held: Held, now: float) -> None:
+        """Together with whatever else starts in this turn of the loop."""
+        if not self._started:
+            asyncio.get_running_loop().call_soon(self._tell_started)
+        self._started.append((held.claim, held.claim.waited + now - held.since))
+
+    def _tell_started(self) -> None:
+        started, self._started = self._started, []
+        self._bus.emit(TasksStarted(started=started))
+
+    def _traced(self, held: Held, executor: Executor, launch: Launch) -> Launch:
+        """What it runs continues the trace of its claim."""
+        assert self._tracing is not None
+        options = {**launch.options, OPTION: self._tracing.submitted(held, executor.name)}
+        return replace(launch, options=options)
 
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         # A child may not know a name that its parent knows: that, too, is not the task's fault.
@@ -327,18 +348,23 @@ class Dispatcher:
         if held.abandoned or held.stage is Stage.SETTLING:
             return
         held.stage = Stage.SETTLING
+        if held.trace is not None:
+            held.trace.settled = time.time_ns()
         self._finished(held.ref)
         self.finisher.add(self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor))
 
     def _landed(self, landed: Landed) -> None:
-        refused, drop = landed.report.refused, self.holding.drop
+        refused, drop, tracing = landed.report.refused, self.holding.drop, self._tracing
         finished: list[tuple[ClaimedTask, Settlement]] = []
+        traced: list[tuple[Held, Settlement, bool]] = []
         completed, soon = 0, False
         for settlement in landed.settlements:
             ref = (settlement.task, settlement.claim_no)
             held = drop(ref)
             if held is not None and held.landed is not None:
                 held.landed.set()
+            if tracing is not None and held is not None:
+                traced.append((held, settlement, ref not in refused))
             if refused and ref in refused:
                 self._count_refused(ref, act="finish")
                 continue
@@ -353,8 +379,12 @@ class Dispatcher:
         self.counts["completed"] += completed
         if soon and self.on_delay is not None:
             self.on_delay()
+        if finished and self.on_finished is not None:
+            self.on_finished(finished)
+        if traced and tracing is not None:
+            tracing.finalized(traced, worker=self._worker())
         if finished and self._bus.hears(TasksFinished):
-            self._bus.emit(TasksFinished(finished=finished))
+            self._bus.emit(TasksFinished(finished=finished, worker=self._worker()))
 
     def _count_refused(self, ref: tuple[int, int], *, act: str) -> None:
         self.counts["refused"] += 1
@@ -404,12 +434,18 @@ class Dispatcher:
         self._accepting = False
         for held in self.buffer.take_older(float("inf")):
             self._settle(held, Released())
+        for held in self.holding.at(Stage.RUNNING):
+            if held.entered is None:  # it waits for its start to be written
+                self._settle(held, Released())
+        for executor in self._executors.values():
+            if isinstance(executor, Batching):
+                executor.release_unstarted()
 
-    async def wait_for_running(self, grace: float) -> None:
+    async def wait_for_running(self, grace: float | None) -> None:
         """Returns when nothing runs, or after `grace` seconds."""
         tasks = [held.task for held in self.holding.at(Stage.RUNNING) if held.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, grace))
+            await asyncio.wait(tasks, timeout=None if grace is None else max(0.0, grace))
 
     async def release_running(self) -> None:
         """Interrupt what still runs and give it back uncharged."""

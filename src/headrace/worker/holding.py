@@ -4,6 +4,7 @@ import asyncio
 from enum import IntEnum
 
 from headrace.core.task import ClaimedTask, Pool, Ref
+from headrace.telemetry.tracing import Trace
 
 
 class Stage(IntEnum):
@@ -29,6 +30,7 @@ class Held:
         "start_written",
         "suspect",
         "task",
+        "trace",
     )
 
     def __init__(self, claim: ClaimedTask, *, since: float) -> None:
@@ -44,6 +46,7 @@ class Held:
         self.place: int | None = None  # where the slot table says that it waits
         self.task: asyncio.Task[None] | None = None
         self.suspect = claim.losses > 0  # its worker died once before it could be said whether it had started
+        self.trace: Trace | None = None
         self.landed: asyncio.Event | None = None  # for a suspect: the ledger has its outcome
 
 

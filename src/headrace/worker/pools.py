@@ -10,6 +10,7 @@ from headrace.executors.coroutine import CoroutineExecutor
 from headrace.executors.invocation import Host
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
+from headrace.worker.application import tracing_of
 
 if TYPE_CHECKING:
     from headrace.worker.worker import Worker
@@ -20,13 +21,18 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
     options, slots = worker.options, worker.slots
     assert slots is not None
     assert worker.words is not None
-    host = Host(channel=worker.words, resources=resources, worker=worker.id)
+    host = Host(channel=worker.words, resources=resources, worker=worker.id, tracing=tracing_of(worker.app))
     executors: dict[Pool, Executor] = {}
     if options.concurrency:
         executors["coroutine"] = CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host)
     if options.children and worker.target is not None:
         executors["child"] = ProcessExecutor(
-            target=worker.target, children=options.children, slots=slots, host=host, max_tasks=options.max_tasks
+            target=worker.target,
+            children=options.children,
+            slots=slots,
+            host=host,
+            max_tasks=options.max_tasks,
+            memory_limit=options.max_memory,
         )
     if options.threads:
         executors["thread"] = ThreadExecutor(

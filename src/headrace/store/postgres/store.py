@@ -71,7 +71,10 @@ class PostgresStore:
         self.unpark = upkeep.unpark
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
+        self.prunable = upkeep.prunable
+        self.purge = upkeep.purge
         self.retry_depth = upkeep.retry_depth
+        self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
         self.lead = upkeep.lead
         self.register = liveness.register
@@ -111,11 +114,18 @@ class PostgresStore:
         self.counts = inspection.counts
         self.append_logs = inspection.append_logs
         self.logs = inspection.logs
+        self.live_names = inspection.live_names
+        self.gate_holders = inspection.gate_holders
         self.now = inspection.now
         self.upgrade = self._administration.upgrade
         self.downgrade = self._administration.downgrade
         self.schema_revision = self._administration.schema_revision
+        self.facts = self._administration.facts
         self.check = self._administration.check
+
+    @property
+    def database(self) -> Database:
+        return self._database
 
     async def open(self) -> None:
         await self._database.open()

@@ -1,10 +1,10 @@
 """What services do on the side: bounded, and safe in many processes at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.core.states import TERMINAL, Reason
-from headrace.store.base import Pruned
+from headrace.store.base import COUNTED_AT_MOST, Pruned
 from headrace.store.postgres.connection import Connection, Database, Rows, column
 from headrace.store.postgres.job_ends import JobEnds
 
@@ -105,9 +105,22 @@ class Upkeep:
             runs=runs[0][0],
         )
 
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        [(tasks, results, workers, keys, jobs)] = await self._database.fetch(
+            self._queries["prunable"], keep, repeatable=True
+        )
+        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)
         return min(cap, row[0])
+
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        [row] = await self._database.fetch(self._queries["dead_letter_depth"], cap, repeatable=True)
+        return row[0]
 
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:
         sums: Counter[tuple[str, str, str, str]] = Counter()

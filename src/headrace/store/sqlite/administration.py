@@ -9,11 +9,12 @@ from pathlib import Path
 
 from headrace._version import __version__
 from headrace.core.errors import SchemaError, StoreError
-from headrace.store.base import StoreOptions, Violation
+from headrace.store.base import StoreFacts, StoreOptions, Violation
 from headrace.store.queries import for_app
-from headrace.store.sqlite.connection import MEMORY, Database, Part, Work
+from headrace.store.sqlite.connection import MEMORY, Database, Part, Transaction, Work
 from headrace.store.sqlite.mounts import NETWORK, file_system
 
+_SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")  # as the pragma counts them
 _HAS_SCHEMA = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
@@ -141,6 +142,22 @@ class Administering(Part):
             return await bare.alone(work)
         finally:
             await bare.close()
+
+    async def facts(self) -> StoreFacts:
+        def read(transaction: Transaction) -> StoreFacts:
+            def pragma(name: str) -> int | str:
+                return transaction.connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+            synchronous = _SYNCHRONOUS[int(pragma("synchronous"))]
+            return StoreFacts(
+                product="SQLite",
+                version=sqlite3.sqlite_version_info,
+                durable=synchronous in ("FULL", "EXTRA"),
+                durability=f"journal_mode={pragma('journal_mode')} synchronous={synchronous}",
+                size=int(pragma("page_count")) * int(pragma("page_size")),
+            )
+
+        return await self.database.read(read)
 
     async def check(self) -> list[Violation]:
         from headrace.store.checker import check_sqlite

@@ -16,6 +16,7 @@ from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
+from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.retrying import Retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -37,6 +38,7 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Administering,
+    Tracing,
     Waking,
 ):
     """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""

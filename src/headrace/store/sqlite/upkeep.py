@@ -1,11 +1,11 @@
 """What services do on the side. Every call is bounded; the work of one call may be several short transactions."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
-from headrace.store.base import Pruned
+from headrace.store.base import COUNTED_AT_MOST, Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
 from headrace.store.sqlite.connection import Part, Row, Transaction
@@ -56,6 +56,29 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
     return readied, keys[-1] if len(keys) >= limit else ""
 
 
+# With everything that is keyed by the task; a job's counters know of more from then on.
+_REMOVAL = (
+    "note_pruned_jobs",
+    "prune_attempts",
+    "prune_logs",
+    "prune_checkpoints",
+    "prune_task_keys",
+    "prune_history",
+)
+
+
+def _remove(transaction: Transaction, ids: Iterable[int]) -> None:
+    parameters = (ids_json(ids),)
+    for query in _REMOVAL:
+        transaction.run(query, parameters)
+
+
+def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
+    found = [id for (id,) in transaction.rows("dead_letters", (ids_json(ids),))]
+    _remove(transaction, found)
+    return found
+
+
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
     # State by state: the index on the state is the one in the order of their ends. When there are enough, only what is
     # older than the last of them counts.
@@ -66,16 +89,7 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
         oldest = sorted([*oldest, *transaction.rows("old_history", parameters)])[:limit]
         if len(oldest) == limit:
             before = oldest[-1][0]
-    ids = ids_json(id for _, id in oldest)
-    for query in (
-        "note_pruned_jobs",
-        "prune_attempts",
-        "prune_logs",
-        "prune_checkpoints",
-        "prune_task_keys",
-        "prune_history",
-    ):
-        transaction.run(query, (ids,))
+    _remove(transaction, (id for _, id in oldest))
     return len(oldest)
 
 
@@ -145,10 +159,27 @@ class Maintaining(Part):
                 break
         return removed
 
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        return await self.database.write(lambda transaction: purge(transaction, ids))
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        def count_all(transaction: Transaction) -> Pruned:
+            until = transaction.now - seconds_to_micros(keep)
+            [(tasks, results, workers, keys, jobs)] = transaction.rows(
+                "prunable", {"now": transaction.now, "until": until}
+            )
+            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
+        return await self.database.read(count_all)
+
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         rows = await self.database.read(
             lambda transaction: transaction.rows("ready_depth", {"queue": queue, "lane": int(Lane.RETRY), "cap": cap})
         )
+        return rows[0][0]
+
+    async def dead_letter_depth(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        rows = await self.database.read(lambda transaction: transaction.rows("dead_letter_depth", {"cap": cap}))
         return rows[0][0]
 
     async def count_outcomes(self, counts: Iterable[tuple[str, str, str, str, int]]) -> None:

@@ -1,6 +1,6 @@
 """A tally and the figures of the ledger, by the names that Prometheus sees."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -25,10 +25,11 @@ class HeadraceCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """The names alone, so that a registry can see a clash without asking for the numbers."""
-        return list(_of_tally({}))
+        return list(_of_tally({}, {}))
 
     def collect(self) -> Iterator[Metric]:
-        yield from _of_tally(dict(self._tally().rows))
+        tally = self._tally()
+        yield from _of_tally(dict(tally.rows), tally.breakers())
         figures = self._figures()
         if figures is not None:
             yield from _of_ledger(figures)
@@ -40,7 +41,7 @@ class HeadraceCollector(Collector):
         return generate_latest(registry)
 
 
-def _of_tally(rows: dict[tuple[str, ...], Row]) -> Iterator[Metric]:
+def _of_tally(rows: dict[tuple[str, ...], Row], breakers: Mapping[str, int]) -> Iterator[Metric]:
     by_metric: dict[str, list[tuple[tuple[str, ...], Row]]] = {}
     for (metric, *labels), row in sorted(rows.items()):
         by_metric.setdefault(metric, []).append((tuple(labels), row))
@@ -67,33 +68,49 @@ def _of_tally(rows: dict[tuple[str, ...], Row]) -> Iterator[Metric]:
     yield _counter("tasks_created", "Tasks enqueued", _TASK, of("task_created"))
     tasks = [(labels[:3], labels[3], row) for labels, row in of("task")]
     ended = [(labels, row) for labels, state, row in tasks if state in ("completed", "failed")]
-    for state, help in (
-        ("completed", "Tasks that completed"),
-        ("failed", "Tasks that failed for good"),
-        ("cancelled", "Tasks that were cancelled in a worker's hands"),
+    for name, state, help in (
+        ("completed", "completed", "Tasks that completed"),
+        ("succeeded", "completed", "Tasks that completed; another name of tasks_completed_total"),
+        ("cancelled", "cancelled", "Tasks that were cancelled in a worker's hands"),
     ):
-        yield _counter(f"tasks_{state}", help, _TASK, [(labels, row) for labels, s, row in tasks if s == state])
+        yield _counter(f"tasks_{name}", help, _TASK, [(labels, row) for labels, s, row in tasks if s == state])
+    yield _counter("tasks_failed", "Tasks that failed for good", (*_TASK, "error_type"), of("failure"))
     yield _histogram("task_duration_seconds", "Seconds inside user code of the attempt that ended a task", _TASK, ended)
-    yield _histogram("task_latency_seconds", "From being eligible to being claimed", ("queue",), of("wait"))
-    yield _histogram(
-        "worker_task_execution_time",
-        "Seconds inside user code of every attempt, retried ones too",
-        _TASK,
-        [(labels, row) for labels, _, row in tasks],
-    )
-    yield CounterMetricFamily("attempts_lost", "Attempts whose process died under them", value=total("lost"))
+    yield _histogram("task_latency_seconds", "From being eligible to being started", _TASK, of("wait"))
+    every = [(labels, row) for labels, _, row in tasks]
+    for name, help in (
+        ("task_run_seconds", "Seconds inside user code of every attempt, retried ones too"),
+        ("worker_task_execution_time", "The same as task_run_seconds"),
+    ):
+        yield _histogram(name, help, _TASK, every)
+    yield _counter("attempts_lost", "Attempts whose process died under them", _TASK, of("lost"))
     yield _counter("reports_refused", "Reports of claims that no longer held", ("reason",), of("refused"))
+    states = GaugeMetricFamily(
+        "breaker_state", "The worst of a service over all processes: 0 closed, 1 half open, 2 open", labels=("service",)
+    )
+    for service, level in sorted(breakers.items()):
+        states.add_metric((service,), level)
+    yield states
 
 
 def _of_ledger(figures: Figures) -> Iterator[Metric]:
-    depth = GaugeMetricFamily("task_queue_depth", "Tasks that wait, up to a cap", labels=("queue", "lane"))
+    depths_by_name = [
+        GaugeMetricFamily(name, "Tasks that wait, up to a cap", labels=("queue", "lane"))
+        for name in ("task_queue_depth", "queue_depth")
+    ]
     held = GaugeMetricFamily("in_flight", "Tasks in the hands of workers, up to a cap", labels=("queue",))
     for queue, depths in sorted(figures.depths.items()):
-        for lane in _LANES:
-            depth.add_metric((queue, lane), depths.get(lane, 0))
+        for depth in depths_by_name:
+            for lane in _LANES:
+                depth.add_metric((queue, lane), depths.get(lane, 0))
         held.add_metric((queue,), depths.get("claimed", 0) + depths.get("running", 0))
-    yield depth
+    yield from depths_by_name
     yield held
+    ratios = GaugeMetricFamily("retry_ratio", "Share of the starts that retries get while both wait", labels=("queue",))
+    for queue, ratio in sorted(figures.retry_ratios.items()):
+        ratios.add_metric((queue,), ratio)
+    yield ratios
+    yield GaugeMetricFamily("dlq_depth", "Dead letters, up to a cap", value=figures.dead_letters)
     yield GaugeMetricFamily("workers_active", "Workers that beat and are not stopping", value=figures.workers)
     ages = GaugeMetricFamily("worker_heartbeat_age", "Seconds since the last heartbeat", labels=("worker",))
     for worker, age in sorted(figures.heartbeat_ages.items()):

@@ -1,8 +1,10 @@
 """Depths and workers for metrics: one process of all counts them, within a small part of its time."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 
+from headrace.core.lanes import retry_ratio
 from headrace.core.task import WorkerRecord
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
@@ -11,6 +13,7 @@ from headrace.worker.services.rescuer import ALIVE
 
 _ROLE = "figures"
 _INTERVAL = 2.0
+_MOST_QUEUES = 1000
 _SHARE = 0.02  # of the time, at most
 
 
@@ -19,12 +22,21 @@ class FigureKeeper(Service):
 
     name = "figures"
 
-    def __init__(self, *, store: Store, identity: str, interval: float = _INTERVAL) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: str,
+        ratio: Callable[[int], float] = retry_ratio,
+        interval: float = _INTERVAL,
+    ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._store = store
         self._identity = identity
+        self._ratio = ratio
         self._figures: Figures | None = None
         self._leads_until = 0.0
+        self._seen: dict[str, None] = {}
 
     @property
     def figures(self) -> Figures | None:
@@ -38,11 +50,17 @@ class FigureKeeper(Service):
             self._leads_until = 0.0
             return None
         self._leads_until = began + lease
-        queues = await self._store.queues()
+        queues = {queue.name: dict(queue.depths) for queue in await self._store.queues()}
+        # An empty queue is at zero, not gone: a gap in its curve says that nobody looked.
+        if len(self._seen) < _MOST_QUEUES:
+            self._seen |= dict.fromkeys(queues)
+        queues = {**{name: {} for name in self._seen}, **queues}
         workers = await self._store.workers(states=ALIVE)
         now = await self._store.now()
         self._figures = Figures(
-            depths={queue.name: dict(queue.depths) for queue in queues},
+            depths=queues,
+            retry_ratios={name: self._ratio(depths.get("retry", 0)) for name, depths in queues.items()},
+            dead_letters=await self._store.dead_letter_depth(),
             workers=sum(worker.state != "stopping" and _beats(worker, now) for worker in workers),
             heartbeat_ages={worker.id: max(0.0, (now - worker.last_heartbeat).total_seconds()) for worker in workers},
             seen=began,

@@ -8,6 +8,7 @@ from headrace.executors.context import LogLine, Progress
 from headrace.executors.invocation import visible
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
+from headrace.telemetry.logs import redaction
 
 _LINES = 100
 _MOST_LINES = 10_000
@@ -15,7 +16,10 @@ _MOST_BYTES = 1_000_000
 
 
 class Words(Service):
-    """The channel of every attempt: logs each second or 100 lines, the last progress at most once a second."""
+    """The channel of every attempt: logs each second or 100 lines, the last progress at most once a second.
+
+    The ledger's log is a sink like any other: secrets are taken out before it is written.
+    """
 
     name = "words"
 
@@ -32,7 +36,10 @@ class Words(Service):
 
     def log(self, ref: Ref, line: LogLine, /) -> None:
         count, size = self._sizes.get(ref, (0, 0))
-        text = line.message if not line.fields else f"{line.message} {json.dumps(dict(line.fields), default=str)}"
+        rules = redaction()
+        text = rules.text(line.message)
+        if line.fields:
+            text = f"{text} {json.dumps(rules.value(line.fields), default=str)}"
         if count >= _MOST_LINES or size > _MOST_BYTES:
             return
         self._sizes[ref] = (count + 1, size + len(text))

@@ -17,11 +17,12 @@ SELECT id, name, cadence, task, catch_up, grace, overlap, jitter, paused, declar
 FROM headrace_schedules WHERE name IN (SELECT value FROM json_each(:names)) OR declared_by = :declared_by
 
 -- name: due_schedules
--- Longest due first. Word for word the predicate of the index.
+-- Longest due first. Word for word the predicate of the index. Once the ledger has moved, its schedules fire there.
 SELECT id, name, cadence, task, catch_up, grace, overlap, jitter, paused, declared_by, revision, cursor, next_at, problem,
     created_at, changed_at, declaration
 FROM headrace_schedules INDEXED BY headrace_schedules_due
 WHERE NOT paused AND problem IS NULL AND next_at IS NOT NULL AND next_at <= :now
+    AND NOT EXISTS (SELECT 1 FROM headrace_meta WHERE key = 'moved_to')
 ORDER BY next_at LIMIT :limit
 
 -- name: next_schedule
@@ -69,9 +70,10 @@ WHERE name = :name AND paused
 UPDATE headrace_schedules SET problem = :problem WHERE id = :id AND revision = :revision
 
 -- name: move_cursor
--- One of many schedulers moves it.
+-- One of many schedulers moves it; none, once the ledger has moved.
 UPDATE headrace_schedules SET cursor = :new_cursor, next_at = :next_at
 WHERE id = :id AND revision = :revision AND cursor = :cursor AND NOT paused AND problem IS NULL
+    AND NOT EXISTS (SELECT 1 FROM headrace_meta WHERE key = 'moved_to')
 RETURNING task, overlap
 
 -- name: open_runs

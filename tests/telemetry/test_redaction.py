@@ -1,0 +1,176 @@
+"""The rules by themselves: names, nesting, texts, hooks."""
+
+import dataclasses
+import json
+from enum import Enum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace import App
+from headrace.core.errors import SettingsError
+from headrace.telemetry.redaction import FAILED, REDACTED, Redaction
+
+RULES = Redaction()
+
+
+@pytest.mark.requirement("D69")
+@pytest.mark.parametrize(
+    "name",
+    ["password", "PASSWORD", "db_password", "userPasswd", "token", "authToken", "access-token", "accesstoken", "secret",
+     "client.secret", "api_key", "apiKey", "APIKey", "X-Api-Key", "keys", "auth", "AUTH_HEADER", "Authorization",
+     "credentials", "cookie", "Set-Cookie", "password2", "AWS_SECRET_ACCESS_KEY", "dbpassword", "privatekey", "pwd"],
+)  # fmt: skip
+def test_a_name_with_a_secret_part_hides_its_value(name: str) -> None:
+    """D69: names like password, token, secret, key and auth, in every spelling."""
+    assert RULES.value({name: "hunter2"}) == {name: REDACTED}
+    assert RULES.value({name: {"deep": ["hunter2"]}}) == {name: REDACTED}
+    for text in (f"{name}=hunter2", f"{name}: hunter2", f"a {name} = 'hunter2' b", f'{{"{name}": "hunter2"}}'):
+        assert "hunter2" not in RULES.text(text), text
+
+
+@pytest.mark.parametrize(
+    "name", ["keyboard", "monkey", "author", "authority", "tokenizer", "secretary", "passenger", "compass", "bypass_it"]
+)
+def test_a_name_that_only_contains_such_a_word_is_shown(name: str) -> None:
+    assert RULES.value({name: "hunter2"}) == {name: "hunter2"}
+    assert RULES.text(f"{name}=hunter2") == f"{name}=hunter2"
+
+
+@dataclasses.dataclass
+class Login:
+    user: str
+    password: str
+
+
+class Color(Enum):
+    RED = "red"
+
+
+@pytest.mark.requirement("D69")
+def test_nested_values_of_every_kind() -> None:
+    """D69, nested: mappings, lists, dataclasses, JSON in a text, a flag before its value."""
+    found = RULES.value(
+        {
+            "list": [{"token": "hunter2"}, (1, {"a": {"secret": "hunter2"}})],
+            "login": Login("me", "hunter2"),
+            "json": json.dumps({"deep": [{"password": "hunter2", "n": 1}]}),
+            "argv": ["psql", "--password", "hunter2", "-x"],
+            "set": {"a"},
+            "bytes": b"password=hunter2",
+            "color": Color.RED,
+            7: "seven",
+        }
+    )
+    assert "hunter2" not in repr(found)
+    assert found["list"] == [{"token": REDACTED}, [1, {"a": {"secret": REDACTED}}]]
+    assert found["login"] == {"user": "me", "password": REDACTED}
+    assert json.loads(found["json"]) == {"deep": [{"password": REDACTED, "n": 1}]}
+    assert found["argv"] == ["psql", "--password", REDACTED, "-x"]
+    assert (found["set"], found["color"], found["7"]) == (["a"], "red", "seven")
+
+
+def test_what_cannot_be_a_secret_is_shown() -> None:
+    plain = {"has_token": True, "token": None, "max_tokens": 4096, "n": 1.5, "text": "the token was wrong"}
+    assert RULES.value(plain) == plain
+    assert RULES.value({"pin": 1234}) == {"pin": REDACTED}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:hunter2@host/db", "postgresql://me:[redacted]@host/db"),
+        ("at redis://:hunter2@host:6379/0 now", "at redis://:[redacted]@host:6379/0 now"),
+        ("amqp://me:hun/ter2@@host/", "amqp://me:[redacted]@host/"),
+        ("http://localhost:8000/users/@me", "http://localhost:8000/users/@me"),
+        ("GET /x?token=hunter2&page=2", "GET /x?token=[redacted]&page=2"),
+        ("Authorization: Bearer hunter2.hunter2", "Authorization: [redacted]"),
+        ("sent Bearer hunter2hunter2 to it", "sent Bearer [redacted] to it"),
+        ("Cookie: a=hunter2; b=hunter2\nnext: 1", "Cookie: [redacted]\nnext: 1"),
+        ("{'auth': {'user': 'hunter2', 'pw': 'hunter2'}, 'b': 1}", "{'auth': [redacted], 'b': 1}"),
+        ("Login(user='me', password='hun\\'ter2')", "Login(user='me', password='[redacted]')"),
+        ("run --password hunter2 --api-key=hunter2 x", "run --password [redacted] --api-key=[redacted] x"),
+        ("KeyError: 'color'", "KeyError: 'color'"),
+        ("KeyError: password=hunter2", "KeyError: password=[redacted]"),
+        ("api_key: None", "api_key: None"),
+        ("task tasks.rotate_keys: soft_timeout (9 s) is", "task tasks.rotate_keys: soft_timeout (9 s) is"),
+        ("worker auth-1:4711:1794821530 takes mail", "worker auth-1:4711:1794821530 takes mail"),
+        ("password:12345", "password:[redacted]"),
+        ('said "{\\"password\\": \\"hunter2\\"}"', 'said "{\\"password\\": \\"[redacted]\\"}"'),
+        ("-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----", "[redacted]"),
+        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIx.hunter2", "[redacted]"),
+        ("secret = b'hunter2'", "secret = b'[redacted]'"),
+    ],
+)
+def test_secrets_in_texts(text: str, shown: str) -> None:
+    assert RULES.text(text) == shown
+
+
+def test_a_text_without_secrets_is_the_same_object() -> None:
+    for text in ("plain", "a=1, b: 2", '{"a": [1, 2]}', "time 12:30:11"):
+        assert RULES.text(text) is text
+
+
+@pytest.mark.requirement("D70")
+def test_hooks_words_and_names_that_are_shown() -> None:
+    """D70: an app adds words, takes names out, and gives functions; in its arguments and later."""
+
+    def mask_mail(name: str, value: Any) -> Any:
+        return "…@" + value.partition("@")[2] if isinstance(value, str) and "@" in value else value
+
+    app = App("sqlite:///unused.db", redact=["iban", "-order_key", mask_mail])
+    app.add_redaction(lambda name, value: "hidden" if name == "salary" else value)
+    assert app.redaction.value(
+        {"iban": "DE1", "order_key": "a", "password": "x", "to": "me@example.org", "salary": 5, "n": 1}
+    ) == {"iban": REDACTED, "order_key": "a", "password": REDACTED, "to": "…@example.org", "salary": "hidden", "n": 1}
+    assert app.redaction.text("iban=DE1 order_key=a") == "iban=[redacted] order_key=a"
+    # Those of one app are not those of another.
+    assert App("sqlite:///unused.db").redaction.value({"iban": "DE1"}) == {"iban": "DE1"}
+    for wrong in ("", "-", 7):
+        with pytest.raises(SettingsError, match="redact takes"):
+            app.add_redaction(wrong)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.requirement("D70")
+def test_a_hook_that_raises_hides_the_value() -> None:
+    """D70: what could not be judged is not shown, and what no hook sees is redacted as ever."""
+    rules = Redaction([lambda name, value: 1 / 0])
+    assert rules.value({"a": "hunter2", "password": "hunter2"}) == {"a": FAILED, "password": REDACTED}
+    assert rules.text("hunter2") == FAILED
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def test_hostile_values_are_hidden_and_do_not_raise() -> None:
+    ring: list[Any] = []
+    ring.append(ring)
+    assert RULES.value(Hostile()) == FAILED
+    assert FAILED in repr(RULES.value(ring))
+    assert RULES.text('{"a": 1') == '{"a": 1'
+
+
+names = st.sampled_from(["password", "apiKey", "x_token", "auth"])
+plain = st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
+                     | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=8)  # fmt: skip
+
+
+@given(name=names, secret=st.uuids().map(str), around=plain, depth=st.integers(0, 5))
+def test_whatever_is_around_it_a_named_secret_does_not_show(name: str, secret: str, around: Any, depth: int) -> None:
+    value: Any = {name: secret, "beside": around}
+    for _ in range(depth):
+        value = [value, {"in": value}]
+    assert secret not in repr(RULES.value(value))
+    assert secret not in RULES.text(json.dumps(value))
+    assert secret not in RULES.text(repr(value))
+    assert secret not in RULES.text(json.dumps(json.dumps(value)))
+
+
+@given(text=st.text(max_size=200))
+def test_any_text_is_taken(text: str) -> None:
+    assert isinstance(RULES.text(text), str)
+    assert isinstance(RULES.text(f"password={text}"), str)

@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Paths are relative, so the project's may have spaces.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check requirements bench clean
+.PHONY: help demo test test-all check docs docs-serve pages requirements bench clean
 
 # What a caller's shell says about Python must not leak into the project's own environment.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -34,6 +34,20 @@ check: ## Lint, formatting, types and layers
 	$(PYTHON_RUN) -m ruff format --check .
 	$(PYTHON_RUN) -m basedpyright
 	.venv/bin/lint-imports
+
+# The theme's own notice is no warning of ours.
+docs: ## Build the documentation into build/docs; a warning is an error
+	@sh tools/install docs
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON_RUN) -m mkdocs build --strict --quiet
+	@echo "build/docs/index.html"
+
+docs-serve: ## Serve the documentation on http://127.0.0.1:8000, built anew at each change
+	@sh tools/install docs
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON_RUN) -m mkdocs serve
+
+pages: ## Write the generated pages anew: states, settings, presets, options, specifications
+	@sh tools/install core
+	@for tool in states references specifications; do $(PYTHON_RUN) tools/$$tool.py || exit 1; done
 
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)

@@ -28,21 +28,27 @@ if TYPE_CHECKING:
     from headrace.core.outcome import Cancel, RetryAfter, Snooze
     from headrace.core.retry import Retry
     from headrace.executors.context import Context, current
+    from headrace.scheduling.cadence import Cron, Every, Once
+    from headrace.scheduling.declaration import Schedule
 
 __all__ = [
     "App",
     "Cancel",
     "Context",
+    "Cron",
     "Debounce",
+    "Every",
     "Handle",
     "Limit",
     "Middleware",
+    "Once",
     "Permanent",
     "Queue",
     "Rate",
     "Resource",
     "Retry",
     "RetryAfter",
+    "Schedule",
     "Snooze",
     "SoftTimeLimitExceeded",
     "Task",
@@ -58,16 +64,20 @@ _PLACES = {
     "App": "headrace.app",
     "Cancel": "headrace.core.outcome",
     "Context": "headrace.executors.context",
+    "Cron": "headrace.scheduling.cadence",
     "Debounce": "headrace.core.limits",
+    "Every": "headrace.scheduling.cadence",
     "Handle": "headrace.client.handles",
     "Limit": "headrace.core.limits",
     "Middleware": "headrace.client.middleware",
+    "Once": "headrace.scheduling.cadence",
     "Permanent": "headrace.core.errors",
     "Queue": "headrace.client.options",
     "Rate": "headrace.core.limits",
     "Resource": "headrace.client.injection",
     "Retry": "headrace.core.retry",
     "RetryAfter": "headrace.core.outcome",
+    "Schedule": "headrace.scheduling.declaration",
     "Snooze": "headrace.core.outcome",
     "SoftTimeLimitExceeded": "headrace.core.errors",
     "Task": "headrace.client.task",

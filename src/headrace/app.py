@@ -4,6 +4,7 @@ import contextlib
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
@@ -39,6 +40,9 @@ from headrace.telemetry.redaction import Hook, Redaction
 from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
+    from headrace.client.schedules import Schedules
+    from headrace.core.schedule import NewSchedule
+    from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
@@ -54,6 +58,12 @@ class TaskDecorator(Protocol):
 
     @overload
     def __call__[**P, R](self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+
+class ScheduleDecorator(Protocol):
+    """What `app.schedule(...)` gives: it takes a task and gives it back."""
+
+    def __call__[T: Task[..., Any]](self, task: T, /) -> T: ...
 
 
 class App:
@@ -130,6 +140,33 @@ class App:
 
         return define if function is None else define(function)
 
+    def schedule(
+        self,
+        when: "When | Schedule",
+        /,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+        **options: "Unpack[ScheduleOptions]",
+    ) -> "ScheduleDecorator":
+        """Enqueue a task by itself: `@app.schedule("*/5 * * * *", tz="Europe/Berlin")` above its `@app.task`.
+
+        Takes what `Schedule` takes, and the arguments of each run. Several may stand above one task, with names.
+        """
+        from headrace.client.declaring import declare
+        from headrace.scheduling.declaration import Schedule
+
+        schedule = Schedule.of(when, options)
+
+        def define[T: Task[..., Any]](task: T) -> T:
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DefinitionError(f"@app.schedule stands above @app.task, not below it, at {task!r}")
+            if getattr(self._tasks.get(task.name), "function", None) is not task.function:
+                raise DefinitionError(f"task {task.name} belongs to another app; use the schedule of that app")
+            declare(self._engine, schedule, task, (), arguments or {})
+            return task
+
+        return define
+
     def lifespan[F: Callable[[], Any]](self, function: F) -> F:
         """Decorate an async generator (or a function that gives an async context manager): what it yields are the
         resources of every worker process, entered before the first task and left after the last."""
@@ -153,6 +190,13 @@ class App:
         return self._engine.middleware
 
     # Using.
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """What is enqueued by itself, and when: look, add, change, pause, run now."""
+        from headrace.client.schedules import Schedules
+
+        return Schedules(self._engine)
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
@@ -245,6 +289,14 @@ class App:
 
     # A child process asks its source for them under this name (executors.child).
     resources = lifespan_context
+
+    def declared_schedules(self, by: str) -> "list[NewSchedule]":
+        """What its code declares, as it is stored for the app that goes by this name."""
+        if not self._engine.declared:
+            return []
+        from headrace.client.declaring import declared
+
+        return declared(self._engine, by)
 
     def queue_names(self) -> Iterable[str]:
         """The queues that its tasks and its settings name."""

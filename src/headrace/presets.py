@@ -34,8 +34,13 @@ PRESETS: Mapping[str, Preset] = {
             ),
             "soft_timeout": 3480.0,
             "timeout": 3600.0,
+            "result_ttl": 604_800.0,
         },
-        environment={"CELERY_TASK_TIME_LIMIT": "timeout", "CELERY_TASK_SOFT_TIME_LIMIT": "soft_timeout"},
+        environment={
+            "CELERY_TASK_TIME_LIMIT": "timeout",
+            "CELERY_TASK_SOFT_TIME_LIMIT": "soft_timeout",
+            "CELERY_RESULT_EXPIRES": "result_ttl",
+        },
     ),
     "aaiclick": Preset(
         values={

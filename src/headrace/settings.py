@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from headrace.core.durations import seconds
 from headrace.core.errors import DefinitionError, SettingsError
+from headrace.core.memory import memory_bytes, shown_memory
 from headrace.core.retry import DEFAULT_RETRY, Retry
 from headrace.presets import PRESETS, Preset
 
@@ -45,6 +46,8 @@ class Settings:
     children: int = 0  # 0: one for each core
     threads: int = 0
     queues: tuple[str, ...] | None = None  # None: every queue
+    max_memory: int | None = None  # bytes above which a process is replaced; given as 512MB, too
+    kill_memory: int | None = None  # bytes above which a child is killed in the middle of its task
     drain: float = 30.0  # seconds that a stopping worker gives to what runs
     metrics_port: int | None = None  # where workers serve /metrics; 0: a free one; None: nowhere
     metrics_host: str = "127.0.0.1"
@@ -122,6 +125,8 @@ _FIELDS: Mapping[str, _Field] = {
     "children": _Field("HEADRACE_CHILDREN", int),
     "threads": _Field("HEADRACE_THREADS", int),
     "queues": _Field("HEADRACE_QUEUES", _names),
+    "max_memory": _Field("HEADRACE_MAX_MEMORY", str.strip),
+    "kill_memory": _Field("HEADRACE_KILL_MEMORY", str.strip),
     "drain": _Field("HEADRACE_DRAIN_SECONDS", _number),
     "metrics_port": _Field("HEADRACE_METRICS_PORT", int),
     "metrics_host": _Field("HEADRACE_METRICS_HOST", str.strip),
@@ -187,6 +192,9 @@ def read_settings(explicit: Mapping[str, Any], *, environ: Mapping[str, str] | N
     for name in _DURATIONS:
         if values.get(name) is not None:
             values[name] = _duration(values[name], origins.get(name, name))
+    for name in ("max_memory", "kill_memory"):
+        if values.get(name) is not None:
+            values[name] = _memory(values[name], origins[name])
     # A heartbeat goes with its lease: one that nobody set, or that came from the preset with another lease, follows it.
     beat_is_own = "heartbeat" in origins and origins["heartbeat"] != f"preset {preset_name}"
     if "lease" in values and not beat_is_own and origins["lease"] != origins.get("heartbeat"):
@@ -236,6 +244,13 @@ def _duration(value: Any, origin: str) -> float:
         raise SettingsError(str(error)) from None
 
 
+def _memory(value: Any, origin: str) -> int:
+    try:
+        return memory_bytes(value, name=origin)
+    except DefinitionError as error:
+        raise SettingsError(str(error)) from None
+
+
 def _check(settings: Settings, origins: Mapping[str, str]) -> None:
     def origin(name: str) -> str:
         return origins.get(name, f"{name}, by default")
@@ -274,6 +289,11 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
     for name in ("retry_ratio", "circuit_failure_threshold"):
         if not 0 <= getattr(settings, name) <= 1:
             raise SettingsError(f"{origin(name)}: {name} must be between 0 and 1, not {getattr(settings, name)!r}")
+    if settings.max_memory and settings.kill_memory and settings.kill_memory < settings.max_memory:
+        raise SettingsError(
+            f"{origin('kill_memory')}: {shown_memory(settings.kill_memory)} must not be less than the "
+            f"{shown_memory(settings.max_memory)} of {origin('max_memory')}: no child would live to be replaced"
+        )
     if settings.retry_queue_warning > settings.retry_queue_critical:
         raise SettingsError(
             f"{origin('retry_queue_warning')}: the warning depth must not exceed the critical depth "

@@ -12,9 +12,10 @@ from headrace.client.bridge import BRIDGE, on_store, run_blocking, sync_form
 from headrace.client.commands import Commands
 from headrace.client.inspection import Queues, Tasks, Workers
 from headrace.client.jobs import Jobs
+from headrace.client.schedules import Schedules
 from headrace.core.errors import RunningLoop
 
-OWNERS = [App, Task, Handle, Tasks, Queues, Workers, Jobs, Commands]
+OWNERS = [App, Task, Handle, Tasks, Queues, Workers, Jobs, Commands, Schedules]
 ONLY_ASYNC = {("Handle", "__await__"), ("App", "lifespan_context")}
 
 

@@ -8,16 +8,17 @@ import pytest
 import headrace
 
 NAMES = {
-    "App", "Cancel", "Context", "Debounce", "Handle", "Limit", "Middleware", "Permanent", "Queue", "Rate", "Resource",
-    "Retry", "RetryAfter", "Snooze", "SoftTimeLimitExceeded", "Task", "Transient", "__version__", "current", "errors",
-    "injected",
+    "App", "Cancel", "Context", "Cron", "Debounce", "Every", "Handle", "Limit", "Middleware", "Once", "Permanent",
+    "Queue", "Rate", "Resource", "Retry", "RetryAfter", "Schedule", "Snooze", "SoftTimeLimitExceeded", "Task",
+    "Transient", "__version__", "current", "errors", "injected",
 }  # fmt: skip
 
 MEMBERS = {
     "App": {
-        "aclose", "add_middleware", "ahealth_check", "close", "health_check", "lifespan", "task", "transaction",
+        "aclose", "add_middleware", "ahealth_check", "close", "health_check", "lifespan", "schedule", "schedules",
+        "task", "transaction",
     },
-    "Task": {"aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "prepare", "using"},
+    "Task": {"aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "prepare", "schedule", "using"},
     "Handle": {"acancel", "aresult", "astate", "await_", "cancel", "created", "id", "result", "state", "wait"},
 }  # fmt: skip
 

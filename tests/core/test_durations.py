@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.durations import as_timedelta, seconds
+from headrace.core.durations import as_timedelta, seconds, written_seconds
 from headrace.core.errors import OptionError
 
 
@@ -48,3 +48,26 @@ def test_what_is_no_length_of_time_is_refused_by_name(value: object) -> None:
 def test_a_timedelta_survives_the_way_through_seconds(value: timedelta) -> None:
     assert as_timedelta(seconds(value, name="x"), name="x") - value < timedelta(microseconds=2)
     assert as_timedelta(value, name="x") is value
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("7d", 604_800.0),
+        ("12h", 43_200.0),
+        ("90m", 5400.0),
+        ("30s", 30.0),
+        ("3600", 3600.0),
+        ("1.5h", 5400.0),
+        ("1d 2h30m", 95_400.0),
+        (" 2 w ", 1_209_600.0),
+    ],
+)
+def test_lengths_as_they_are_written(text: str, length: float):
+    assert written_seconds(text, name="keep") == length
+
+
+@pytest.mark.parametrize("text", ["", "d", "-1d", "7x", "1d2", "soon", "nan", "1e400", "9" * 400 + "d", "99999w"])
+def test_what_is_no_length_is_refused_by_name(text: str):
+    with pytest.raises(OptionError, match="keep"):
+        written_seconds(text, name="keep")

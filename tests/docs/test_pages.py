@@ -1,28 +1,40 @@
-"""What the pages say can be typed: every block of Python runs, every command and every target exists.
+"""What the pages say can be typed: every block runs or is parsed, every command, target and link exists.
 
-The blocks of a page run one after the other as one program, in an empty folder. A block whose first line is a comment
-with a file's name is that file. What a reader has anyway (a session, a model) stands in SETUP. A block that cannot run
-alone has `<!-- not run: why -->` on the line above it.
+`reading` says how a page is read, `playing` how it is played. A page is one test, so that pages run side by side.
 """
 
+import ast
+import configparser
+import json
 import re
 import shlex
-import subprocess
-import sys
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from headrace.cli.root import application
-from tests.support.waiting import wait_until
+from tests.docs.playing import NOT_OURS, Player, assert_printed, commands, program_of, sessions
+from tests.docs.reading import PAGES, ROOT, RUN, Block, anchors, blocks, name, prose, text
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
-_BLOCK = re.compile(r"^(?P<above>[^\n]*\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"# (\w+\.py)\n")
+# Why a block is not run, and how many of them there are. Nothing else may be left out.
+NOT_RUN = {"code of another library": 4}
+# Pages whose commands speak of what only their reader has. They are tried with --help, as those of all pages are.
+ONLY_TRIED = {
+    "docs/reference/cli.md": "the examples of --help",
+    "docs/howto/command-line.md": "tasks of those numbers, a shell to change, a machine to measure",
+}
+LANGUAGES = {"python", "sh", "console", "text", "toml", "yaml", "ini", "json", "mermaid", "dockerfile", "sql"}
+# Addresses outside: where a reader is sent, looked at by eye.
+OUTSIDE = re.compile(
+    r"https?://(127\.0\.0\.1|localhost|example\.(com|org)|docs\.python\.org|www\.postgresql\.org|www\.sqlite\.org|"
+    r"prometheus\.io|opentelemetry\.io|grafana\.com|docs\.celeryq\.dev|python-rq\.org|dramatiq\.io|"
+    r"procrastinate\.readthedocs\.io|github\.com|keepachangelog\.com|semver\.org)\b"
+)
 
 # What the reader of a page has already.
 SETUP = {
@@ -46,103 +58,154 @@ Base.metadata.create_all(engine)
 Session = sessionmaker(engine)
 user = User(id=7)
 """,
+    "docs/howto/developing.md": """
+from pathlib import Path
+
+for folder in ("shop", "shared"):
+    Path(folder).mkdir()
+Path("shop/__init__.py").touch()
+Path("shop/tasks.py").write_text(Path("tasks.py").read_text())
+""",
+    "docs/howto/moving-to-postgresql.md": """
+from tasks import app, welcome
+
+welcome.enqueue_many({"user_id": n} for n in range(100))
+app.close()
+""",
 }
 
 
-def blocks(page: Path, *languages: str) -> list[str]:
-    return [
-        found["code"]
-        for found in _BLOCK.finditer(page.read_text())
-        if found["language"] in languages and not (found["above"] or "").startswith("<!-- not run: ")
-    ]
-
-
-def name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
-def run(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=100, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@contextmanager
-def headrace_up(folder: Path) -> Iterator[None]:
-    """`headrace up tasks:app`, until it takes tasks; it must end well when it is told to."""
-    with (folder / "up.log").open("wb") as log:
-        up = subprocess.Popen(
-            [sys.executable, "-m", "headrace.cli", "up", "tasks:app"], cwd=folder, stdout=log, stderr=log
-        )
-    said = (folder / "up.log").read_text
-    try:
-        wait_until(lambda: "takes every queue" in said() or up.poll() is not None, timeout=60)
-        yield
-        up.terminate()
-        assert up.wait(timeout=60) == 0, said()
-        assert "alembic" not in said()
-    finally:
-        if up.poll() is None:
-            up.kill()
-            up.wait()
-
-
 def test_there_are_pages_with_code():
-    assert {name(page) for page in PAGES if blocks(page, "python")} >= {"README.md", "docs/howto/transactions.md"}
+    assert {name(page) for page in RUN if any(block.language == "python" for block in blocks(page))} >= {
+        "README.md",
+        "docs/howto/transactions.md",
+    }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
-def test_every_block_of_python_runs(page: Path, tmp_path: Path):
-    program = [SETUP.get(name(page), "")]
-    for code in blocks(page, "python"):
-        if file := _FILE.match(code):
-            (tmp_path / file[1]).write_text(code)
-        else:
-            program.append(code)
-    (tmp_path / "page.py").write_text("\n\n".join(program))
-    if not (tmp_path / "tasks.py").exists():
-        run(tmp_path, "page.py")
-        return
-    with headrace_up(tmp_path):
-        run(tmp_path, "page.py")
-        enqueued = run(tmp_path, "-m", "headrace.cli", "enqueue", "tasks:app", "tasks.welcome", "user_id=8", "--wait")
-    assert enqueued == "hello 8\n"
-    assert run(tmp_path, "-m", "headrace.cli", "db", "check") == "the ledger is sound: every invariant holds\n"
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [page for page in RUN if blocks(page)], ids=name)
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, shortcut: Path, request: pytest.FixtureRequest):
+    with Player(tmp_path, database=lambda: request.getfixturevalue("postgres_url"), shortcut=shortcut) as player:
+        if page_setup := SETUP.get(name(page)):
+            player.play(Block(line=0, language="python", code=page_setup))
+        for block in blocks(page):
+            _check(block)
+            if block.directive == "output":
+                assert_printed(block.code.splitlines(), player.printed)
+            elif block.why_not_run is None and not (name(page) in ONLY_TRIED and block.language == "sh"):
+                player.play(block)
 
 
-def commands() -> Iterator[tuple[str, str]]:
+def _check(block: Block) -> None:
+    assert block.language in LANGUAGES, f"line {block.line}: a block names its language, one of {sorted(LANGUAGES)}"
+    match block.language:
+        case "python":
+            compile(block.code, f"line {block.line}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        case "toml":
+            assert tomllib.loads(block.code)
+        case "json":
+            assert json.loads(block.code) is not None
+        case "yaml":
+            assert all(document is not None for document in yaml.safe_load_all(block.code))
+        case "ini":
+            parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
+            parser.read_string(block.code)
+            assert parser.sections()
+        case "mermaid":
+            assert block.code.startswith(("stateDiagram-v2", "flowchart", "sequenceDiagram"))
+        case _:
+            pass
+
+
+def test_what_is_not_run_is_listed_and_counted():
+    found = Counter(why for page in RUN for block in blocks(page) if (why := block.why_not_run) is not None)
+    assert found == NOT_RUN
+
+
+def test_the_pages_that_are_only_tried_are_few():
+    assert len(ONLY_TRIED) == 2
+    tried = {line for page, line in lines() if page in ONLY_TRIED}
+    assert all(line.startswith("headrace ") for line in tried)
+
+
+def test_every_directive_is_known():
+    known = re.compile(r"not run: .+|exits: \d+|output")
+    wrong = [
+        (name(page), block.line, block.directive)
+        for page in PAGES
+        for block in blocks(page)
+        if block.directive and not known.fullmatch(block.directive)
+    ]
+    assert wrong == []
+
+
+def lines() -> Iterator[tuple[str, str]]:
     """Each command line of a page's shell blocks and inline code, without its comment."""
     for page in PAGES:
-        text = page.read_text()
-        lines = [line for code in blocks(page, "sh", "") for line in code.splitlines()]
-        lines += re.findall(r"`((?:headrace|make) [^`\n]+)`", text)
-        for line in lines:
-            if line.startswith(("headrace ", "make ")):
-                yield name(page), line.partition(" #")[0].strip()
+        for block in blocks(page):
+            if block.language in ("sh", "") or (block.language == "console" and page in RUN):
+                found = sessions(block.code) if block.language == "console" else commands(block.code)
+                yield from ((name(page), line) for line, _ in found)
+        for line in re.findall(r"`((?:headrace|make) [^`\n]+)`", prose(page)):
+            yield name(page), line.partition(" #")[0].strip()
 
 
-@pytest.mark.parametrize("line", sorted({line for _, line in commands() if line.startswith("headrace ")}))
+@pytest.mark.parametrize("line", sorted({line for _, line in lines() if line.startswith("headrace ")}))
 def test_every_command_of_the_pages_exists(line: str):
-    answer = CliRunner().invoke(application, [*shlex.split(line)[1:], "--help"])
+    words = shlex.split(line.partition(" | ")[0].partition(" && ")[0].partition(" > ")[0])[1:]
+    # A word like … or UPPER is a place to be filled; what is asked for is the command and its options.
+    answer = CliRunner().invoke(application, [*words, "--help"])
     assert answer.exit_code == 0, answer.output
     assert "Usage" in answer.output
 
 
+def test_every_program_of_the_pages_is_run_or_known():
+    programs = {
+        words[0] for page, line in lines() if page.startswith(("docs/", "README")) and (words := program_of(line))
+    }
+    assert programs - {"headrace", "python", "python3"} <= set(NOT_OURS) | {"curl", "cat", "echo"}
+
+
 def test_every_target_of_the_pages_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {(page, line.split()[1]) for page, line in commands() if line.startswith("make ")}
+    named = {(page, line.split()[1]) for page, line in lines() if line.startswith("make ")}
     assert {target for _, target in named} >= {"demo", "test", "check"}
     assert {(page, target) for page, target in named if target not in targets} == set()
 
 
-def test_every_link_between_pages_leads_somewhere():
-    links = [
-        (name(page), target)
+def test_every_extra_that_a_page_installs_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = {
+        (name(page), extra.strip())
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
-        if "://" not in target
-    ]
-    assert len(links) > 10
-    assert [(page, target) for page, target in links if not (ROOT / page).parent.joinpath(target).exists()] == []
+        for found in re.findall(r"(?:headrace|\.)\[([a-z, ]+)\]'?", text(page))
+        for extra in found.split(",")
+    }
+    assert {extra for _, extra in named} >= {"postgres", "metrics"}
+    assert {(page, extra) for page, extra in named if extra not in extras} == set()
+
+
+def links(page: Path) -> list[str]:
+    return re.findall(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)", prose(page))
+
+
+def test_every_link_leads_somewhere():
+    """Files and headings, of the repository as a reader of the source sees it."""
+    dead: list[tuple[str, str]] = []
+    seen = 0
+    for page in PAGES:
+        for link in links(page):
+            if "://" in link:
+                continue
+            seen += 1
+            target, _, anchor = link.partition("#")
+            path = (page.parent / target).resolve() if target else page
+            if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+                dead.append((name(page), link))
+    assert seen > 10
+    assert dead == []
+
+
+def test_links_to_other_places_are_few_and_known():
+    other = {(name(page), link) for page in PAGES for link in links(page) if "://" in link}
+    assert {(page, link) for page, link in other if not OUTSIDE.match(link)} == set()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.core.schedule import CatchUp, Overlap, Verdict, overlap
 from headrace.scheduling.cadence import Cadence, Cron, Every, Once
-from headrace.scheduling.policy import CatchUp, Overlap
-from headrace.scheduling.ticks import Due, Verdict, due, fire_key, jitter, overlap
+from headrace.scheduling.ticks import Due, due, fire_key, jitter
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -199,3 +199,5 @@ def test_what_becomes_of_a_fire_while_an_earlier_one_is_unfinished(
     assert overlap(policy, waiting=1, running=0) == one_waits
     assert overlap(policy, waiting=0, running=1) == one_runs
     assert overlap(policy, waiting=1, running=1) == one_runs_one_waits
+    # With `queue` one of the two has been claimed too early, and waits again in a moment.
+    assert overlap(policy, waiting=0, running=2) == one_runs_one_waits

@@ -6,14 +6,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from headrace import App
-from headrace.core.errors import TaskFailed
+from headrace.core.errors import ResultExpired, TaskFailed
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import NewTask, TaskRecord, Want
@@ -377,6 +378,39 @@ def test_an_outcome_is_a_result_or_an_error_with_its_traceback_times_and_logs(us
     assert "this input is wrong" in (attempt.traceback or "")
     (line,) = app.tasks.logs(bad)
     assert (line.task, line.claim_no) == (attempt.task, attempt.claim_no)
+
+
+@pytest.mark.requirement("R107")
+def test_results_expire_after_seven_days_and_a_running_worker_removes_them(use: Any, store_url: str):
+    """R107: the record says that the result is kept for 604800 s; once that instant has passed, a worker removes the
+    result by itself and whoever asks for it is told, while the task's record stays."""
+    app = use("recotem")
+
+    @app.task(name="tests.specifications.application.unreachable")
+    def unreachable(error: str, times: int) -> int:
+        raise AssertionError("only the worker runs it")
+
+    handle = unreachable.enqueue(error="os", times=0)
+    work()
+    record = app.tasks.get(handle.id)
+    assert record.result == "1"
+    assert (record.result_expires_at - record.finished_at).total_seconds() == pytest.approx(604_800, abs=1)
+    _change(store_url, "result_expires_at = result_expires_at - {week}")
+    with working():
+        wait_until(lambda: app.tasks.get(handle.id).result is None, timeout=60)
+    with pytest.raises(ResultExpired):
+        handle.result(timeout=10)
+    assert app.tasks.get(handle.id).state == "completed"
+
+
+def _change(store_url: str, assignment: str) -> None:
+    """A change to the whole of history that only time would make."""
+    if store_url.startswith("sqlite"):
+        with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as connection, connection:
+            connection.execute("UPDATE headrace_history SET " + assignment.format(week=7 * 86_400_000_000))
+    else:
+        with psycopg.connect(store_url) as connection:
+            connection.execute("UPDATE headrace.history SET " + assignment.format(week="interval '7 days'"))  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("A59")

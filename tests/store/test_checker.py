@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from headrace.core.limits import Gate
+from headrace.core.schedule import NewSchedule
 from headrace.core.task import Key, NewJob
 from headrace.store import migrations
 from headrace.store.base import Violation
@@ -48,6 +49,8 @@ async def _live_a_little(url: str) -> dict[str, int]:
         open_job, answers = await ledger.store.create_job(
             NewJob(name="open", tasks=(task(delay=600),), on_success=hook)
         )
+        await ledger.store.put_schedules([NewSchedule(name="s", cadence="c", task=task(delay=600))])
+        await ledger.store.run_schedule("s")
         assert await ledger.store.check() == []
         return {
             "done": done, "started": started, "broken": broken, "running": running, "parked": parked,
@@ -141,6 +144,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE {jobs} SET hooked_run = 1 WHERE id = :open_job",
         "UPDATE {jobs} SET hooked_run = 2 WHERE id = :job",
     ],
+    "run-open": ["UPDATE {schedule_runs} SET open = false"],
     "rescue-pending": ["UPDATE {workers} SET state = 'stopped'", "DELETE FROM {workers}"],
 }  # fmt: skip
 

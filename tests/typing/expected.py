@@ -3,9 +3,11 @@
 # pyright: reportUnnecessaryTypeIgnoreComment=error
 
 from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from headrace import App, Context, Handle, Resource, Retry, Task, injected
+from headrace import App, Context, Cron, Every, Handle, Once, Resource, Retry, Schedule, Task, injected
+from headrace.client.schedules import ScheduleView
 
 app = App()
 
@@ -23,6 +25,15 @@ def count(words: list[str]) -> int:
 @app.task(executor="child", priority=3)
 async def heavy(size: float) -> dict[str, float]:
     return {"size": size}
+
+
+@app.schedule("0 9 * * *", tz="Europe/Berlin", arguments={"user_id": 7})
+@app.schedule(
+    timedelta(minutes=5), name="often", overlap="queue", catch_up="coalesce", jitter=3, arguments={"user_id": 7}
+)
+@app.task
+async def scheduled(user_id: int) -> str:
+    return str(user_id)
 
 
 class Pool: ...
@@ -57,6 +68,34 @@ def right_and_blocking() -> None:
     task.enqueue(["a"])
 
 
+async def right_schedules() -> None:
+    assert_type(await scheduled(7), str)
+    assert_type(welcome.schedule("0 9 * * *", 7), Schedule)
+    welcome.schedule(Schedule(Cron("0 9 * * *", "Asia/Tokyo"), name="x"), user_id=7, greeting="hi")
+    welcome.using(queue="mail").schedule(Every(60), 7)
+    welcome.schedule(Once(datetime(2030, 1, 1, tzinfo=UTC)), 7)
+    assert_type(await app.schedules.aadd(welcome, 60, user_id=7), ScheduleView)
+    assert_type(app.schedules.run_now("x"), Handle[Any])
+    assert_type(app.schedules.next_fires("x"), list[datetime])
+    app.schedules.set("x", when="0 3 * * *", jitter=5, task=welcome.prepare(8))
+
+
+async def wrong_schedules() -> None:
+    welcome.schedule("0 9 * * *", "seven")  # pyright: ignore[reportArgumentType]
+    welcome.schedule("0 9 * * *")  # pyright: ignore[reportCallIssue]
+    welcome.schedule("0 9 * * *", 7, colour="red")  # pyright: ignore[reportCallIssue]
+    welcome.using(queue="mail").schedule(60, "seven")  # pyright: ignore[reportArgumentType]
+    welcome.schedule(None, 7)  # pyright: ignore[reportArgumentType]
+    Schedule("0 9 * * *", catch_up="none")  # pyright: ignore[reportArgumentType]
+    Schedule("0 9 * * *", when=5)  # pyright: ignore[reportCallIssue]
+    app.schedule("0 9 * * *", overlap="wait")  # pyright: ignore[reportArgumentType]
+    app.schedule("0 9 * * *", colour="red")  # pyright: ignore[reportCallIssue]
+    await app.schedules.aadd(welcome, 60, user_id="seven")  # pyright: ignore[reportArgumentType]
+    await scheduled("seven")  # pyright: ignore[reportArgumentType]
+    await app.schedules.aadd(welcome, 60)  # pyright: ignore[reportCallIssue]
+    app.schedules.set("x", colour="red")  # pyright: ignore[reportCallIssue]
+
+
 async def wrong() -> None:
     await welcome.aenqueue("seven")  # pyright: ignore[reportArgumentType]
     await welcome.aenqueue()  # pyright: ignore[reportCallIssue]
@@ -82,3 +121,7 @@ def wrong_and_blocking() -> None:
 
 @app.task(colour="red")  # pyright: ignore[reportCallIssue, reportUntypedFunctionDecorator]
 def coloured() -> None: ...
+
+
+@app.schedule("0 9 * * *")  # pyright: ignore[reportArgumentType, reportUntypedFunctionDecorator]
+def below() -> None: ...

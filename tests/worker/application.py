@@ -198,6 +198,36 @@ def start_program(path: str) -> None:
     program.wait()
 
 
+_kept: list[bytes] = []
+
+
+def leak_child(megabytes: int) -> int:
+    say("leak_child")
+    _kept.append(b"x" * (megabytes * 1_000_000))
+    return len(_kept)
+
+
+async def leak(megabytes: int) -> int:
+    return leak_child(megabytes)
+
+
+async def wait_for_file(path: str) -> str:
+    say("wait_for_file")
+    while not Path(path).exists():  # noqa: ASYNC110, ASYNC240
+        await asyncio.sleep(0.02)
+    return str(os.getpid())
+
+
+def hog_child(megabytes: int) -> str:
+    """Holds as much in its first attempt until it is killed."""
+    say("hog_child")
+    if current.attempt == 1:
+        held = b"x" * (megabytes * 1_000_000)
+        time.sleep(300)
+        return str(len(held))
+    return "lean"
+
+
 async def snooze() -> Any:
     say("snooze")
     return Snooze(0.05) if current.claim_no < 3 else "awake"
@@ -226,6 +256,6 @@ if (
 app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
 for function in (
     greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, poison_beside, leave, snooze,
-    cancel_itself, retry_after, start_program,
+    cancel_itself, retry_after, start_program, leak, leak_child, hog_child, wait_for_file,
 ):  # fmt: skip
     app.add(function)

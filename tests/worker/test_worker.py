@@ -441,6 +441,35 @@ async def test_a_worker_that_lost_its_lease_starts_anew(bench: Bench) -> None:
         assert (await bench.record(task)).result == str(claims[1])
 
 
+async def test_how_tasks_ended_is_counted_once_each(bench: Bench) -> None:
+    """What an operator's table shows: by queue, name and outcome, retries not among them, whole after a drain."""
+
+    async def works() -> None: ...
+
+    async def fails() -> None:
+        raise Permanent("never")
+
+    bench.app.add(works)
+    bench.app.add(fails)
+    async with opened(bench):
+        for _ in range(3):
+            await bench.enqueue("works")
+        task = await bench.enqueue("fails")
+        async with bench.running():
+            await eventually(lambda: is_in(bench, task, TaskState.FAILED))
+            await eventually(lambda: _counts(bench, completed=3, failed=1))
+            await bench.enqueue("works")
+        # What the last second brought is written by the drain.
+        left = await bench.store.counts()
+        assert left.get("completed", 0) + left.get("pending", 0) == 4
+        assert left["failed"] == 1
+
+
+async def _counts(bench: Bench, **expected: int) -> bool:
+    found = await bench.store.counts()
+    return all(found.get(state) == n for state, n in expected.items())
+
+
 async def test_a_service_that_dies_takes_the_worker_down(bench: Bench) -> None:
     async with opened(bench):
         worker = Worker(bench.app, store=bench.store, options=bench.options())

@@ -8,7 +8,8 @@ import sys
 
 def main() -> None:
     """Entry point of the `headrace` command."""
-    if sys.argv[1:2] in (["worker"], ["up"]) and "--help" not in sys.argv:
+    works = "--reload" not in sys.argv or "--reload-channel" in sys.argv  # else it only watches those that work
+    if sys.argv[1:2] in (["worker"], ["up"]) and works and "--help" not in sys.argv:
         # Its first process imports while this one reads the command line; it ends by itself when that is wrong.
         from headrace.worker.spawning import prepare
 

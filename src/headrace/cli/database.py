@@ -1,17 +1,17 @@
 """`headrace db`: the schema, the invariants, the retention."""
 
-import dataclasses
-from collections import Counter
 from typing import Annotated
 
 import typer
 
+from headrace.cli import moving, pruning
 from headrace.cli.failures import FAILED
 from headrace.cli.output import console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
-from headrace.store.base import Pruned, Store
 
-commands = typer.Typer(no_args_is_help=True, help="Make and check the ledger's schema; remove old history.")
+commands = typer.Typer(
+    no_args_is_help=True, help="Make and check the ledger's schema; remove old history; move to PostgreSQL."
+)
 
 
 @commands.command(epilog="Example: headrace db upgrade --database postgresql://me@localhost/shop")
@@ -63,26 +63,10 @@ def check(database: Database = None, name: Namespace = "headrace", json: Json = 
         raise typer.Exit(FAILED)
 
 
-@commands.command(epilog="Example: headrace db prune --days 30")
-def prune(
-    days: Annotated[float, typer.Option(min=0, help="Remove tasks that ended longer ago.")] = 7.0,
-    database: Database = None,
-    name: Namespace = "headrace",
-    json: Json = False,
-) -> None:
-    """Remove old history, expired results and keys, in small transactions."""
-
-    async def remove(store: Store) -> Counter[str]:
-        removed: Counter[str] = Counter({field.name: 0 for field in dataclasses.fields(Pruned)})
-        while any((found := dataclasses.asdict(await store.prune(keep=days * 86_400))).values()):
-            removed.update(found)
-        return removed
-
-    removed = with_store(database, name, remove)
-    if json:
-        print_json(removed)
-    else:
-        console.print("removed: " + ", ".join(f"{count} {what}" for what, count in removed.items()))
+commands.command(epilog="Example: headrace db prune --keep 30d --dry-run")(pruning.prune)
+commands.command(epilog="Example: headrace db move sqlite:///headrace.db postgresql://me@localhost/shop --follow")(
+    moving.move
+)
 
 
 def _changed(before: str | None, after: str | None, *, json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`headrace demo`: the engine at work, and a killed worker whose tasks are rescued."""
+"""`headrace demo`: the engine at work in under a minute, with a killed worker whose tasks are rescued."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -19,6 +19,9 @@ from headrace.cli.target import Json
 from headrace.core.errors import HeadraceError
 from headrace.core.states import TaskState
 
+if TYPE_CHECKING:
+    from headrace.cli.demo_screen import Screen
+
 _TARGET = "headrace.cli.demo_tasks:app"
 _PATIENCE = 60.0
 
@@ -27,11 +30,11 @@ def demo(
     tasks: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many small tasks to run.")] = 2_000,
     json: Json = False,
 ) -> None:
-    """Watch tasks succeed, fail, retry, hit their limits, and survive a killed worker."""
+    """Watch tasks succeed, fail, retry, hit their limits, fire by schedule, and survive a killed worker."""
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
         os.environ["HEADRACE_DATABASE_URL"] = f"sqlite:///{folder}/demo.db"
         try:
-            summary = _Demo(Path(folder), say=(lambda *_: None) if json else console.print).run(tasks)
+            summary = _show(Path(folder), tasks, json=json)
         except (TimeoutError, HeadraceError) as error:
             raise CommandError(f"{error}\n{_last_words(Path(folder) / 'worker.log')}", code=FAILED) from error
     if json:
@@ -40,65 +43,110 @@ def demo(
         raise typer.Exit(FAILED)
 
 
+def _show(folder: Path, tasks: int, *, json: bool) -> dict[str, Any]:
+    from headrace.cli.demo_screen import Lines, LiveScreen, Silent
+
+    if json:
+        return _Demo(folder, Silent()).run(tasks)
+    if not console.is_terminal:
+        return _Demo(folder, Lines(console)).run(tasks)
+    from headrace.cli.demo_tasks import app
+
+    with LiveScreen(console, app.tasks.counts) as screen:
+        return _Demo(folder, screen).run(tasks)
+
+
 class _Demo:
-    def __init__(self, folder: Path, *, say: Callable[..., Any]) -> None:
+    def __init__(self, folder: Path, screen: "Screen") -> None:
         from headrace.cli import demo_tasks
 
         self.tasks = demo_tasks
         self.app = demo_tasks.app
         self.folder = folder
-        self.say = say
+        self.screen = screen
+        self._step = 0
+        self._replacement: subprocess.Popen[bytes] | None = None
 
     def run(self, count: int) -> dict[str, Any]:
         began = time.monotonic()
         self.app.upgrade()
-        self.say(f"[bold]1[/] one SQLite file, no server: {escape(str(self.folder))}/demo.db")
+        self._say(f"one SQLite file, no server: {escape(str(self.folder))}/demo.db")
         handles = self.tasks.work.enqueue_many({"n": n} for n in range(count))
         greeting = self.tasks.greet.enqueue(name="world")
         flaky = self.tasks.flaky.enqueue(seed=1)
         hopeless = self.tasks.hopeless.enqueue()
         endless = self.tasks.endless.using(retry=_once()).enqueue()
         pages = self.tasks.gated.enqueue_many({"page": page} for page in range(8))
-        self.say(f"[bold]2[/] {count + 12} tasks enqueued in {time.monotonic() - began:.2f} s; a worker starts")
+        self._say(f"{count + 12} tasks enqueued in {time.monotonic() - began:.2f} s; a worker starts")
         worker = self._start()
         try:
-            self.say(f"[bold]3[/] a task's result: [green]{escape(greeting.result(timeout=_PATIENCE))}[/]")
+            self.screen.wait_for("the worker's first result")
+            self._say(f"a task's result: [green]{escape(greeting.result(timeout=_PATIENCE))}[/]")
+            self.screen.wait_for(f"{count} small tasks")
             finished = self._drain(handles)
-            self.say(f"[bold]4[/] {count} small tasks done, {finished:.0f} a second on this machine")
-            self.say(f"[bold]5[/] a task that fails twice: [green]{flaky.result(timeout=_PATIENCE)}[/]")
-            self.say(f"[bold]6[/] a task that cannot succeed: [yellow]{self._fate(hopeless)}[/]")
-            self.say(f"[bold]7[/] an endless loop, hard limit 1 s: [yellow]{self._fate(endless)}[/]")
+            self._say(f"{count} small tasks done, {finished:.0f} a second on this machine")
+            self.screen.wait_for("a task that fails twice and is tried again")
+            self._say(f"a task that fails twice: [green]{flaky.result(timeout=_PATIENCE)}[/]")
+            self._say(f"a task that cannot succeed: [yellow]{self._fate(hopeless)}[/]")
+            self.screen.wait_for("the hard limit of an endless loop")
+            self._say(f"an endless loop, hard limit 1 s: [yellow]{self._fate(endless)}[/]")
             for page in pages:
                 page.result(timeout=_PATIENCE)
-            self.say("[bold]8[/] eight tasks through a limit of two at a time: done")
+            self._say("eight tasks through a limit of two at a time: done")
+            fired = self._watch_the_schedule()
             rescued = self._kill_in_the_middle(worker)
+            self._end_the_schedule()
         finally:
             self._stop(worker)
         violations = self.app.check()
         lost = self._unfinished()
-        self.say(f"[bold]10[/] the ledger is checked: {violations or f'sound, {lost or "nothing"} lost'}")
-        self.say(
+        self._say(f"the ledger is checked: {violations or f'sound, {lost or "nothing"} lost'}")
+        self.screen.say(
             f"\nThat took {time.monotonic() - began:.0f} s. Next: the README's ten lines, and `headrace up tasks:app`."
         )
         return {
             "tasks": count + 15,
             "per_second": round(finished),
+            "fired": fired,
             "rescued": rescued,
             "lost": lost,
             "violations": [str(violation) for violation in violations],
             "seconds": round(time.monotonic() - began, 1),
         }
 
+    def _say(self, text: str) -> None:
+        self._step += 1
+        self.screen.say(f"[bold]{self._step:>2}[/] {text}")
+
+    def _watch_the_schedule(self) -> int:
+        """It was declared beside the tasks, and has fired since the worker runs."""
+        self.screen.wait_for("a schedule to fire twice")
+        _wait(lambda: len(self._fires()) >= 2, "a schedule of one second to fire twice")
+        fired = len(self._fires())
+        self._say(f"a schedule, [green]every second[/]: fired {fired} times since the worker runs")
+        return fired
+
+    def _fires(self) -> list[Any]:
+        runs = self.app.schedules.runs(self.tasks.tick.name)
+        return [run for run in runs if run.status == "completed"]
+
+    def _end_the_schedule(self) -> None:
+        name = self.tasks.tick.name
+        self.app.schedules.pause(name)
+        unfinished = ("pending", "running")
+        _wait(lambda: not any(run.status in unfinished for run in self.app.schedules.runs(name)), "its last fire")
+
     def _kill_in_the_middle(self, worker: "subprocess.Popen[bytes]") -> int:
         handles = self.tasks.slow.enqueue_many({"n": n} for n in range(3))
         _wait(lambda: any(handle.state() == "running" for handle in handles), "a slow task to run")
-        self.say("[bold]9[/] kill -9 of the whole worker in the middle of three tasks …")
+        self._say("kill -9 of the whole worker in the middle of three tasks …")
+        self.screen.wait_for("the dead worker's lease to run out")
         _kill_group(worker)
         self._replacement = self._start()
         for n, handle in enumerate(handles):
             if handle.result(timeout=_PATIENCE) != n:
                 raise CommandError(f"task {handle.id} came back with a wrong result", code=FAILED)
-        self.say("   … a new worker took them over when the lease ran out; [green]all three completed[/]")
+        self.screen.say("   … a new worker took them over when the lease ran out; [green]all three completed[/]")
         return len(handles)
 
     def _start(self) -> "subprocess.Popen[bytes]":
@@ -111,7 +159,7 @@ class _Demo:
         )
 
     def _stop(self, worker: "subprocess.Popen[bytes]") -> None:
-        for process in (worker, getattr(self, "_replacement", None)):
+        for process in (worker, self._replacement):
             if process is not None and process.poll() is None:
                 process.terminate()
                 try:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import time
+from datetime import timedelta
 
 from headrace import App, Limit, Permanent, Retry, current
 
@@ -48,6 +49,13 @@ def slow(n: int) -> int:
         current.progress(step + 1, total=10)
         time.sleep(0.2)
     return n
+
+
+@app.schedule(timedelta(seconds=1))
+@app.task
+async def tick() -> str:
+    """Declared in code: whatever worker runs, it fires once a second."""
+    return "tick"
 
 
 @app.task

@@ -4,13 +4,19 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-
-from headrace.cli.output import redacted
 from headrace.core.errors import HeadraceError, NotFound, StoreError
 
-OK, FAILED, USAGE, NOT_FOUND, UNAVAILABLE = 0, 1, 2, 3, 4
+OK, FAILED, USAGE, NOT_FOUND, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# What each means, for `headrace --help` and the reference.
+EXIT_CODES = {
+    OK: "done",
+    FAILED: "the act failed, or something is wrong (doctor, health, db check, tasks that were not changed)",
+    USAGE: "wrong usage: an unknown option, a wrong value, no such module or App",
+    NOT_FOUND: "no task, job, worker or schedule of that id",
+    UNAVAILABLE: "no store to be had: not reachable, no schema, one newer than this code, a missing extra",
+    INTERRUPTED: "ended by Ctrl-C",
+}
 
 
 class CommandError(HeadraceError):
@@ -34,11 +40,16 @@ def explained(run: Callable[[], Any]) -> int:
     except HeadraceError as error:
         return _say(error, FAILED)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return OK
 
 
 def _say(error: Exception, code: int) -> int:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from headrace.cli.output import redacted
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[bold red]headrace:[/] {escape(redacted(str(error)))}")
     sys.stderr.flush()

@@ -1,41 +1,46 @@
 """What commands print: a table for people, JSON for programs."""
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import orjson
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from headrace.telemetry.redaction import DEFAULT, Redaction
+if TYPE_CHECKING:
+    from headrace.telemetry.redaction import Redaction
 
 # Soft wrap: a line is broken by the terminal, never by us, so that it can be searched and copied whole.
 console = Console(highlight=False, soft_wrap=True)
 
-# What commands show of tasks goes through these rules: the built-in ones, and those of the App that was named.
-_redaction = DEFAULT
+# What commands show of tasks goes through these rules: the built-in ones, or those of the App that was named.
+_of_the_app: "Redaction | None" = None
 
 
-def use_redaction(redaction: Redaction) -> None:
+def use_redaction(redaction: "Redaction") -> None:
     """From now on by the rules of this App."""
-    global _redaction
-    _redaction = redaction
+    global _of_the_app
+    _of_the_app = redaction
+
+
+def _redaction() -> "Redaction":
+    # Imported where it is used, as in every file here: `headrace --help` and completion load all of them.
+    from headrace.telemetry.redaction import DEFAULT
+
+    return _of_the_app or DEFAULT
 
 
 def redacted(text: str) -> str:
     """For a text of a task that is printed otherwise than by the functions below, which do it themselves."""
-    return _redaction.text(text)
-
-
-_UNBOUNDED = 10_000
+    return _redaction().text(text)
 
 
 def as_json(value: Any, *, whole: bool = False) -> str:
     """One JSON text; ids are strings, because programs in other languages lose digits above 2^53."""
+    import orjson
+
     return orjson.dumps(plain(value, whole=whole), option=orjson.OPT_INDENT_2).decode()
 
 
@@ -51,7 +56,7 @@ def plain(value: Any, *, whole: bool = False) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str) and not whole:
-        return _redaction.text(value)
+        return redacted(value)
     if isinstance(value, Mapping):
         found = cast("Mapping[Any, Any]", value)
         return {str(key): _item(str(key), item, whole=whole) for key, item in found.items()}
@@ -61,8 +66,8 @@ def plain(value: Any, *, whole: bool = False) -> Any:
 
 
 def _item(name: str, value: Any, *, whole: bool) -> Any:
-    if not whole and _redaction.is_secret(name):
-        return _redaction.value(value, name)
+    if not whole and _redaction().is_secret(name):
+        return _redaction().value(value, name)
     return plain(_stringly(name, value), whole=whole)
 
 
@@ -75,18 +80,44 @@ def print_json(value: Any, *, whole: bool = False) -> None:
     print(as_json(value, whole=whole), flush=True)
 
 
+def print_json_line(value: Any) -> None:
+    """One value, one line: what goes on for a while is read as it comes."""
+    import orjson
+
+    print(orjson.dumps(plain(value)).decode(), flush=True)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    texts = [["" if cell is None else visible(redacted(str(cell))) for cell in row] for row in rows]
+    if not texts:
+        console.print(f"[dim]{empty}[/]")
+    elif console.is_terminal:
+        _print_for_people(title, columns, texts)
+    else:
+        _print_for_programs(title, columns, texts)
+
+
+def _print_for_people(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else visible(_redaction.text(str(cell)))) for cell in row))
-    if not table.row_count:
-        console.print(f"[dim]{empty}[/]")
-    elif console.is_terminal:
-        console.print(table, soft_wrap=False)
-    else:  # one task, one line: what reads it has no width
-        Console(highlight=False, width=_UNBOUNDED).print(table)
+        table.add_row(*map(Text, row))
+    console.print(table, soft_wrap=False)
+
+
+def _print_for_programs(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:
+    """One task, one line: what reads it has no width."""
+    lines = [list(columns), *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    if title:
+        print(title)
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    sys.stdout.flush()
 
 
 def visible(text: str) -> str:

@@ -5,11 +5,29 @@ from typing import Annotated
 import typer
 
 from headrace._version import __version__
-from headrace.cli import database, demo, enqueueing, queues, running, tasks
+from headrace.cli import (
+    bench,
+    database,
+    dead_letters,
+    demo,
+    doctor,
+    enqueueing,
+    explaining,
+    jobs,
+    logs,
+    queues,
+    running,
+    scheduler,
+    schedules,
+    tasks,
+    top,
+)
+from headrace.cli.helping import examples, root_epilog
 
 application = typer.Typer(
     name="headrace",
     help="One durable task engine for Python, on SQLite or PostgreSQL.",
+    epilog=root_epilog(),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,  # an unexpected error shows its whole, plain traceback
@@ -31,15 +49,38 @@ def root(
     """One durable task engine for Python, on SQLite or PostgreSQL."""
 
 
-application.command("up", epilog="Example: headrace up tasks:app")(running.up)
-application.command("worker", epilog="Example: headrace worker tasks:app --queues mail,default --children 2")(
-    running.worker
+application.command("up", epilog=examples("headrace up tasks:app", "headrace up tasks:app --metrics-port 9000"))(
+    running.up
 )
-application.command("enqueue", epilog="Example: headrace enqueue tasks:app tasks.welcome user_id=7 --wait")(
-    enqueueing.enqueue
-)
-application.command("demo")(demo.demo)
+application.command(
+    "worker",
+    epilog=examples(
+        "headrace worker tasks:app --concurrency 100 --processes 2",
+        "headrace worker tasks:app --queues mail,default --children 2",
+        "headrace worker tasks:app --burst",
+    ),
+)(running.worker)
+application.command(
+    "scheduler", epilog=examples("headrace scheduler tasks:app", "headrace scheduler -d postgresql://localhost/shop")
+)(scheduler.scheduler)
+application.command(
+    "enqueue",
+    epilog=examples(
+        "headrace enqueue tasks:app tasks.welcome user_id=7 --wait",
+        "headrace enqueue tasks:app tasks.report --queue slow --delay 60 --json",
+    ),
+)(enqueueing.enqueue)
+application.command("top", epilog=top.EPILOG)(top.top)
+application.command("logs", epilog=logs.EPILOG)(logs.logs)
+application.command("explain", epilog=explaining.EXPLAIN)(explaining.explain)
+application.command("health", epilog=explaining.HEALTH)(explaining.health)
+application.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
+application.command("bench", epilog=bench.EPILOG)(bench.bench)
+application.command("demo", epilog=examples("headrace demo", "headrace demo --tasks 10000 --json"))(demo.demo)
 application.add_typer(tasks.commands, name="tasks")
+application.add_typer(dead_letters.commands, name="dlq")
+application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
+application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

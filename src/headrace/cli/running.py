@@ -1,6 +1,8 @@
 """`headrace worker` and `headrace up`: run tasks until told to stop."""
 
-from typing import Annotated, Any
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from rich.markup import escape
@@ -8,10 +10,14 @@ from rich.markup import escape
 from headrace.cli.failures import CommandError
 from headrace.cli.output import console
 from headrace.cli.target import Target, load_app, shown_url
-from headrace.settings import Settings
-from headrace.telemetry.logs import LogOptions, configure
-from headrace.worker.options import WorkerOptions
-from headrace.worker.spawning import take
+from headrace.core.errors import OptionError
+from headrace.core.memory import memory_bytes
+
+if TYPE_CHECKING:
+    from headrace.settings import Settings
+    from headrace.telemetry.logs import LogFormat, LogOptions
+    from headrace.worker.handover import Handover
+    from headrace.worker.options import WorkerOptions
 
 Queues = Annotated[
     str | None, typer.Option("--queues", "-q", help="Only these queues, with commas between.", show_default="all")
@@ -44,7 +50,51 @@ Grace = Annotated[
         "--grace", min=0, help="Seconds that running tasks get after SIGTERM before they go back.", show_default="30"
     ),
 ]
-MaxTasks = Annotated[int | None, typer.Option("--max-tasks", min=1, help="Replace a child after so many tasks.")]
+MaxTasks = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tasks", min=1, help="Replace a child process after so many `def` tasks.", show_default="no limit"
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--max-memory",
+        metavar="SIZE",
+        help="Replace a process that has more in use, as 512MB or 2GiB: a child after its task, a worker process "
+        "when its tasks have ended.",
+        show_default="no limit",
+    ),
+]
+KillMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--kill-memory",
+        metavar="SIZE",
+        help="Kill a child that has more in use in the middle of its task, which fails as oom and is retried like "
+        "one that was lost. Set --max-memory lower, so that no task pays for what others left behind.",
+        show_default="no limit",
+    ),
+]
+Reload = Annotated[
+    bool,
+    typer.Option(
+        "--reload",
+        help="Start the code anew when it is changed; what runs ends on the old code. For developing; "
+        "needs headrace\\[reload].",
+    ),
+]
+ReloadDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--reload-dir",
+        exists=True,
+        file_okay=False,
+        help="Watch *.py below this folder; may be given several times.",
+        show_default="the folder of your module or top package",
+    ),
+]
+ReloadChannel = Annotated[str | None, typer.Option("--reload-channel", hidden=True, help="For the reloader alone.")]
 Burst = Annotated[bool, typer.Option("--burst", help="Exit when nothing is left to do now.")]
 Lease = Annotated[
     float | None,
@@ -63,11 +113,14 @@ MetricsPort = Annotated[
 MetricsHost = Annotated[
     str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
 ]
-LogLevel = Annotated[
+NoScheduler = Annotated[
+    bool, typer.Option("--no-scheduler", help="Fire no schedules here: `headrace scheduler` or another worker does.")
+]
+LogLevelFlag = Annotated[
     str | None,
     typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.", show_default="info"),
 ]
-LogFormat = Annotated[
+LogFormatFlag = Annotated[
     str | None,
     typer.Option(
         "--log-format", metavar="FORMAT", help="console for people, json for programs.", show_default="console"
@@ -91,13 +144,23 @@ def worker(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
+    no_scheduler: NoScheduler = False,
+    max_memory: MaxMemory = None,
+    kill_memory: KillMemory = None,
+    reload: Reload = False,
+    reload_dir: ReloadDirs = None,
+    reload_channel: ReloadChannel = None,
+    log_level: LogLevelFlag = None,
+    log_format: LogFormatFlag = None,
 ) -> None:
     """Run tasks. The supervisor renews leases, holds the time limits and replaces processes that die.
 
     What is not said here comes from App(...), then from HEADRACE_*, then from the defaults.
     """
+    if reload and burst:
+        raise CommandError("--reload and --burst contradict each other: a burst ends, and nothing is left to reload")
+    if reload and reload_channel is None:
+        _reload(target, reload_dir, log_options(log_level, log_format))
     given: dict[str, Any] = {
         "queues": None if queues is None else _names(queues),
         "concurrency": concurrency,
@@ -111,10 +174,13 @@ def worker(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "scheduler": False if no_scheduler else None,
+        "max_memory": _memory(max_memory, "--max-memory"),
+        "kill_memory": _memory(kill_memory, "--kill-memory"),
         "log_level": log_level,
         "log_format": log_format,
     }
-    _supervise(target, given, burst=burst)
+    _supervise(target, given, burst=burst, handover=_handover(reload_channel))
 
 
 def up(
@@ -128,13 +194,23 @@ def up(
     lease: Lease = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = None,
-    log_level: LogLevel = None,
-    log_format: LogFormat = None,
+    no_scheduler: NoScheduler = False,
+    max_memory: MaxMemory = None,
+    kill_memory: KillMemory = None,
+    reload: Reload = False,
+    reload_dir: ReloadDirs = None,
+    reload_channel: ReloadChannel = None,
+    log_level: LogLevelFlag = None,
+    log_format: LogFormatFlag = None,
 ) -> None:
     """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
-    configure(LogOptions())  # before the module of the app may do it; what was asked for is known after
+    if reload and reload_channel is None:
+        _reload(target, reload_dir, log_options(log_level, log_format))
+    handover = _handover(reload_channel)
+    _log(log_level, log_format)
     app = load_app(target)
-    console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
+    if handover is None or handover.number == 1:
+        console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
     given: dict[str, Any] = {
         "concurrency": concurrency,
         "children": children,
@@ -145,15 +221,69 @@ def up(
         "heartbeat": None if lease is None else lease / 3,
         "metrics_port": metrics_port,
         "metrics_host": metrics_host,
+        "scheduler": False if no_scheduler else None,
+        "max_memory": _memory(max_memory, "--max-memory"),
+        "kill_memory": _memory(kill_memory, "--kill-memory"),
         "log_level": log_level,
         "log_format": log_format,
     }
-    _supervise(target, given, upgrade=True)
+    _supervise(target, given, upgrade=True, handover=handover)
 
 
-def _supervise(target: str, given: dict[str, Any], *, burst: bool = False, upgrade: bool = False) -> None:
+def log_options(level: str | None, format: str | None) -> "LogOptions":
+    """For a process without an App: the flags, then HEADRACE_LOG_LEVEL and HEADRACE_LOG_FORMAT."""
+    from headrace.settings import read_settings
+    from headrace.telemetry.logs import LogOptions
+
+    given = {"log_level": level, "log_format": format}
+    settings = read_settings({name: value for name, value in given.items() if value is not None})
+    return LogOptions(level=settings.log_level, format=cast("LogFormat", settings.log_format))
+
+
+def _log(level: str | None, format: str | None) -> None:
+    """Before the module of the app may set up its own; what the App itself says is known after."""
+    from headrace.telemetry.logs import configure
+
+    configure(log_options(level, format))
+
+
+def _reload(target: str, directories: list[Path] | None, logs: "LogOptions") -> NoReturn:
+    """Watch, and let others work: this process must not import what will be changed."""
+    from headrace.worker.reloading import run
+
+    raise typer.Exit(run([sys.executable, "-m", "headrace.cli", *sys.argv[1:]], target, directories or (), logs=logs))
+
+
+def _handover(channel: str | None) -> "Handover | None":
+    if channel is None:
+        return None
+    from headrace.runtime.parents import die_with_parent
+    from headrace.worker.handover import Handover
+
+    reloader, descriptor, number = map(int, channel.split(","))
+    die_with_parent(reloader)
+    return Handover(descriptor, number=number)
+
+
+def _memory(amount: str | None, name: str) -> int | None:
+    try:
+        return None if amount is None else memory_bytes(amount, name=name)
+    except OptionError as error:
+        raise CommandError(str(error)) from None
+
+
+def _supervise(
+    target: str,
+    given: dict[str, Any],
+    *,
+    burst: bool = False,
+    upgrade: bool = False,
+    handover: "Handover | None" = None,
+) -> None:
+    from headrace.worker.spawning import take
+
     first = take()
-    configure(LogOptions())
+    _log(given["log_level"], given["log_format"])
     try:
         # Imported here: a third of the time that every other command would take to begin.
         from headrace.worker.supervisor import run
@@ -166,7 +296,7 @@ def _supervise(target: str, given: dict[str, Any], *, burst: bool = False, upgra
         ):
             given["threads"] = _THREADS
         options = worker_options(app.settings, burst=burst, **given)
-        code = run(target, options, first=first, upgrade=upgrade)
+        code = run(target, options, first=first, upgrade=upgrade, handover=handover)
     finally:
         first.close()
     raise typer.Exit(code)
@@ -179,8 +309,10 @@ def _names(queues: str) -> tuple[str, ...]:
     return names
 
 
-def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> WorkerOptions:
+def worker_options(settings: "Settings", *, burst: bool = False, **flags: Any) -> "WorkerOptions":
     """A flag wins over the app's settings, which hold what App(...) and the environment said."""
+    from headrace.worker.options import WorkerOptions
+
     values: dict[str, Any] = {
         "queues": settings.queues,
         "concurrency": settings.concurrency,
@@ -192,6 +324,8 @@ def worker_options(settings: Settings, *, burst: bool = False, **flags: Any) -> 
         "keep": settings.keep,
         "metrics_port": settings.metrics_port,
         "metrics_host": settings.metrics_host,
+        "max_memory": settings.max_memory,
+        "kill_memory": settings.kill_memory,
         "log_level": settings.log_level,
         "log_format": settings.log_format,
         "retry_ratio": settings.retry_ratio,

@@ -1,9 +1,7 @@
 """Finding the user's App from `module:attribute`, and the store from a URL."""
 
-import asyncio
 import os
 import sys
-import traceback
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -14,11 +12,10 @@ import typer
 from headrace.cli.failures import UNAVAILABLE, CommandError
 from headrace.cli.output import use_redaction
 from headrace.core.errors import HeadraceError
-from headrace.store.base import Store, StoreOptions
-from headrace.store.connect import connect, masked_url, sqlite_path
 
 if TYPE_CHECKING:
     from headrace.app import App
+    from headrace.store.base import Store
 
 Target = Annotated[
     str, typer.Argument(help="Where your App is, as module:attribute, for example tasks:app.", show_default=False)
@@ -74,6 +71,8 @@ def load_app(target: str) -> "App":
 
 def _why(module_name: str, error: Exception) -> str:
     """Why the user's module cannot be imported: its own lines, without those of the import system and ours."""
+    import traceback
+
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -84,27 +83,45 @@ def _why(module_name: str, error: Exception) -> str:
     return f"importing {module_name!r} failed:\n{''.join(lines).rstrip()}"
 
 
-def store_of(database: str | None, name: str, *, must_exist: bool = True) -> Store:
-    """The store that a command without an App works on; `database` may also name an App.
-
-    A mistyped SQLite path must not become an empty ledger that is then found sound: only what makes a schema may
-    make the file.
-    """
+def place_of(database: str | None, name: str) -> tuple[str, str]:
+    """URL and name of the store; `database` may also name an App, which knows both."""
     url = database or DEFAULT_URL
     if "://" not in url and ":" in url:
         app = load_app(url)
-        url, name = app.url, app.name
-    if must_exist and url.startswith("sqlite") and (path := sqlite_path(url)) != ":memory:" and not Path(path).exists():
+        return app.url, app.name
+    return url, name
+
+
+def store_of(database: str | None, name: str, *, must_exist: bool = True) -> "Store":
+    """The store that a command without an App works on; `database` may also name an App.
+
+    A mistyped SQLite path or name must not become an empty ledger that is then found sound: only what makes a schema
+    may make the file.
+    """
+    from headrace.store.base import StoreOptions
+    from headrace.store.connect import connect
+
+    url, name = place_of(database, name)
+    if must_exist:
+        require_file(url)
+    return connect(url, StoreOptions(name=name, migrate=not must_exist))
+
+
+def require_file(url: str) -> None:
+    """An SQLite file that is not there must not be made by whoever only looks."""
+    from headrace.store.connect import sqlite_path
+
+    if url.startswith("sqlite") and (path := sqlite_path(url)) != ":memory:" and not Path(path).exists():
         raise CommandError(
             f"no {Path(path).absolute()}: say which store with --database or HEADRACE_DATABASE_URL, "
             "or make a new one with `headrace db upgrade`",
             code=UNAVAILABLE,
         )
-    return connect(url, StoreOptions(name=name))
 
 
-def with_store[T](database: str | None, name: str, act: Callable[[Store], Awaitable[T]]) -> T:
+def with_store[T](database: str | None, name: str, act: "Callable[[Store], Awaitable[T]]") -> T:
     """Open the store, act, close."""
+    import asyncio
 
     async def run() -> T:
         store = store_of(database, name)
@@ -119,6 +136,8 @@ def with_store[T](database: str | None, name: str, act: Callable[[Store], Awaita
 
 def shown_url(url: str) -> str:
     """The URL as commands print it: a relative SQLite path in full, a password never."""
+    from headrace.store.connect import masked_url, sqlite_path
+
     if url.startswith("sqlite"):
         path = sqlite_path(url)
         return url if path == ":memory:" else f"sqlite:///{Path(path).absolute()}"
@@ -126,9 +145,10 @@ def shown_url(url: str) -> str:
 
 
 def administer(
-    database: str | None, name: str, act: Callable[[Store], Awaitable[None]]
+    database: str | None, name: str, act: "Callable[[Store], Awaitable[None]]"
 ) -> tuple[str | None, str | None]:
     """Change the schema of a store that need not have one yet; the revisions before and after."""
+    import asyncio
 
     async def run() -> tuple[str | None, str | None]:
         store = store_of(database, name, must_exist=False)

@@ -89,6 +89,17 @@ class Arguments:
             args.append(values.pop(parameter))
         return (*args, *rest), values
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Some arguments of a call by the names of their parameters, not checked otherwise. ArgumentError for one that
+        the function does not have."""
+        values = dict(self._gather(self.compiled, args, kwargs))
+        known = {*self.compiled.parameters, _REST}
+        if not self.compiled.takes_any and (unknown := [name for name in values if name not in known]):
+            raise ArgumentError(
+                f"task {self._name}: there is no parameter {unknown[0]!r}; it has {', '.join(self.compiled.parameters)}"
+            )
+        return values
+
     def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the function would see them, for key templates and key functions."""
         complete = {
@@ -186,6 +197,7 @@ class _Compiled:
         self.validate = self.adapter.validator.validate_python
         self.load = self.adapter.validator.validate_json
         self.may_hold_refused = not self.is_json or bool(self.raw) or rest_keywords
+        self.takes_any = rest_keywords
 
 
 class Result:

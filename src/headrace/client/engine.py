@@ -5,25 +5,32 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from headrace.client.bridge import BRIDGE, must_block, on_store
 from headrace.client.coalescing import Coalescer, Waiting
 from headrace.client.counting import Counting
+from headrace.client.following import Following
 from headrace.client.middleware import Middleware
 from headrace.client.nearby import Nearby
 from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
 from headrace.core.batch import is_plain
+from headrace.core.clock import Clock
 from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
 from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.connect import connect
 
+if TYPE_CHECKING:
+    from headrace.client.declaring import Declaration
+
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
+# What an engine keeps whatever database it is pointed to.
+_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting")
 
 
 class ResultLoader(Protocol):
@@ -36,12 +43,25 @@ class _Identified(Protocol):
     async def identity(self) -> tuple[str, ...]: ...
 
 
+class Inline(Protocol):
+    """What a test puts in a worker's place (headrace.testing.inline): it runs what is ready, in this process."""
+
+    async def readied(self, ids: Sequence[int]) -> None:
+        """Something was written that may run, these new tasks among it; returns when what can run has run."""
+        ...
+
+    async def wanted(self, task: int) -> None:
+        """Somebody is about to wait for the end of this task. Raises where nothing would ever bring it about."""
+        ...
+
+
 @dataclass(slots=True)
 class _Connected:
     """The store of one process, and what lives beside it on the background loop."""
 
     forks: int  # the process, as the bridge counts them
     store: Store
+    following: Following
     poller: Poller
     users: int = 0
     unused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,17 +70,25 @@ class _Connected:
 class Engine:
     def __init__(self, settings: Settings, *, url: str, queues: Mapping[str, Queue], codecs: CodecRegistry) -> None:
         self.settings = settings
-        self.url = url
         self.queues = queues
         self.codecs = codecs
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
+        self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
+        # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.
+        self.clock: Clock | None = None
+        self.inline: Inline | None = None
+        self._connect_to(url)
+
+    def _connect_to(self, url: str) -> None:
+        """What belongs to one database, as it is before the first use of it."""
+        self.url = url
         # SQLite writes what it is given in that order whoever waits, and a second commit keeps its thread busy.
         # PostgreSQL would write the second on another connection, perhaps before the first.
         self._commits_at_once = 2 if url.startswith("sqlite") else 1
         # SQLite has a thread of its own to go to, from whatever loop.
-        self._nearby = None if url.startswith("sqlite") else Nearby(lambda: self.new_store(connections=1))
+        self.nearby = None if url.startswith("sqlite") else Nearby(lambda: self.new_store(connections=1))
         self._one_is_alone = False  # and goes straight to the store
         self._company_at = 0.0  # when a caller last met another
         # By the number of forks that led here: the parent's are not ours to use, nor to destroy.
@@ -70,8 +98,21 @@ class Engine:
         self._forks = -1  # that led to the process of these two
         self._abandoned: list[object] = []
 
-    def new_store(self, *, connections: int | None = None) -> Store:
-        """A store of its own for a worker or a command; it is not opened."""
+    def put_aside(self, url: str, settings: Settings, clock: Clock | None) -> Callable[[], None]:
+        """For tests: another database from here on. What this returns brings the one of before back, with whatever
+        was open there; close the other one first.
+        """
+        kept = {name: value for name, value in vars(self).items() if name not in _OF_THE_APP}
+        self.settings, self.clock, self.inline = settings, clock, None
+        self._connect_to(url)
+
+        def bring_back() -> None:
+            vars(self).update(kept)
+
+        return bring_back
+
+    def new_store(self, *, connections: int | None = None, url: str | None = None) -> Store:
+        """A store of its own for a worker or a command, or where the ledger has moved; it is not opened."""
         settings = self.settings
         options = StoreOptions(
             name=settings.name,
@@ -79,13 +120,22 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo},
+            extra={"echo": settings.echo, "clock": self.clock},
         )
-        return connect(self.url, options)
+        return connect(url or self.url, options)
 
     async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], *, may_block: bool = False) -> T:
         """Do something with the store, from any thread or loop."""
         return await on_store(lambda: self._use(act), may_block=may_block)
+
+    async def follow[T](self, act: Callable[[Following], Coroutine[Any, Any, T]]) -> T:
+        """Do something with a task or a job, wherever it is by now."""
+
+        async def work() -> T:
+            following = (await self._open()).following
+            return await self._use(lambda _: act(following))
+
+        return await on_store(work)
 
     async def opened_store(self) -> Store:
         """The store, for building statements; it was opened, so its schema is there."""
@@ -96,10 +146,20 @@ class Engine:
 
     async def enqueue(self, tasks: Sequence[NewTask], *, connection: Any = None) -> list[Enqueued]:
         """Write tasks: in the user's transaction when there is one, else durable when this returns."""
-        if not self.middleware:
-            return await self._enqueue(tasks, connection)
-        with self.around(tasks) as changed:
-            return await self._enqueue(changed, connection)
+        if self.middleware:
+            with self.around(tasks) as changed:
+                answers = await self._enqueue(changed, connection)
+        else:
+            answers = await self._enqueue(tasks, connection)
+        # What is part of the user's transaction cannot run before they commit.
+        if self.inline is not None and connection is None and transaction_of(self) is None:
+            await self.inline.readied([answer.id for answer in answers if answer.created])
+        return answers
+
+    async def readied(self) -> None:
+        """Something else than an enqueue made tasks ready: a job, a retry by hand, a queue that goes on."""
+        if self.inline is not None:
+            await self.inline.readied(())
 
     @contextmanager
     def around(self, tasks: Sequence[NewTask]) -> Generator[Sequence[NewTask]]:
@@ -114,7 +174,7 @@ class Engine:
         self, chunks: Iterator[Sequence[NewTask]], *, connection: Any = None
     ) -> AsyncGenerator[list[Enqueued]]:
         """Write chunk after chunk: one is prepared while the last is written, and handed over once that one is."""
-        apart = bool(self.middleware) or connection is not None or transaction_of(self) is not None
+        apart = bool(self.middleware or self.inline) or connection is not None or transaction_of(self) is not None
         chunk: Sequence[NewTask] | None = None
         written: Waiting | None = None
         while True:
@@ -140,6 +200,8 @@ class Engine:
 
     async def ended(self, task: int, *, timeout: float | None) -> TaskRecord:
         """The record of a task that has ended. TimeoutError when it has not within `timeout` seconds."""
+        if self.inline is not None:
+            await self.inline.wanted(task)
 
         async def work() -> TaskRecord:
             connected = await self._open()
@@ -152,11 +214,11 @@ class Engine:
         """Close the store, once what was begun before is written. The next use opens it again."""
         must_block()  # says no where it would stop a loop, before anything is closed
         try:
-            if self._nearby is not None:
-                await self._nearby.aclose()
+            if self.nearby is not None:
+                await self.nearby.aclose()
         finally:
             if BRIDGE.running:  # else nobody in this process has begun anything there
-                await on_store(self._close)
+                await on_store(self.close_here)
 
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
         connection = transaction_of(self) if connection is None else connection
@@ -171,7 +233,7 @@ class Engine:
             else:
                 answers = await self._enqueue_alone(store, tasks)
         else:
-            answers = await self.run(lambda store: store.enqueue(tasks))
+            answers = await self.follow(lambda ledger: ledger.enqueue(tasks))
         self.counting.tasks_created(tasks, answers)
         return answers
 
@@ -179,14 +241,14 @@ class Engine:
         """Where a call with a few tasks stands: on the caller's own loop where it can, else with the rest. What is
         counted is sent from the background loop, which has to be there for it.
         """
-        nearby = None if self._nearby is None or self.counting.wanted else self._nearby.coalescer()
+        nearby = None if self.nearby is None or self.counting.wanted else self.nearby.coalescer()
         return nearby or self._coalescer()
 
     def _store_for_one(self, coalescer: Coalescer) -> Store | None:
         """An SQLite store serves any thread and loop: a caller that is alone goes straight to its line, because by the
         background loop it would be two more changes of threads. None where others are about, and for who blocks.
         """
-        if self._nearby is not None:
+        if self.nearby is not None:
             return None
         now, connected = time.monotonic(), self._connected
         if self._one_is_alone or coalescer.has_a_line:
@@ -251,10 +313,12 @@ class Engine:
                 except BaseException:
                     await store.close()
                     raise
-                self._connected = _Connected(BRIDGE.forks, store, Poller(store.get))
+                following = Following(store, lambda url: self.new_store(url=url))
+                self._connected = _Connected(BRIDGE.forks, store, following, Poller(following.get))
             return self._connected
 
-    async def _close(self) -> None:
+    async def close_here(self) -> None:
+        """Without the lines of other loops."""
         coalescer = self._coalescers.get(BRIDGE.forks)
         if coalescer is not None:
             await coalescer.flushed()
@@ -270,4 +334,7 @@ class Engine:
                 await connected.unused.wait()
             self.counting.close()
             connected.poller.stop()
-            await connected.store.close()
+            try:
+                await connected.following.close()
+            finally:
+                await connected.store.close()

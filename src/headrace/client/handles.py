@@ -1,6 +1,6 @@
 """What `enqueue` gives back: the task's id, and ways to ask after it."""
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Generator
 from typing import Any, cast
 
 from headrace.client.bridge import sync_form
@@ -9,8 +9,8 @@ from headrace.core.durations import Duration, seconds
 from headrace.core.errors import NotFound, ResultError, ResultExpired, TaskCancelled, TaskFailed
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
-from headrace.core.task import AttemptRecord, TaskRecord
-from headrace.store.base import CancelAnswer, Store
+from headrace.core.task import TaskRecord
+from headrace.store.base import CancelAnswer
 
 
 class Handle[R]:
@@ -61,7 +61,7 @@ class Handle[R]:
 
     async def acancel(self, *, reason: str = "user") -> CancelAnswer:
         """Cancel the task, or tell its worker to stop it; the answer says which, or that it is too late."""
-        answers = await self._engine.run(lambda store: store.cancel([self.id], reason=reason))
+        answers = await self._engine.follow(lambda ledger: ledger.cancel([self.id], reason=reason))
         answer = answers.get(self.id, CancelAnswer.UNKNOWN)
         if answer is CancelAnswer.UNKNOWN:
             raise NotFound(f"no task {self.id} to cancel")
@@ -86,7 +86,7 @@ class Handle[R]:
         return hash(self.id)
 
     async def _record(self) -> TaskRecord:
-        record = (await self._engine.run(lambda store: store.get([self.id]))).get(self.id)
+        record = (await self._engine.follow(lambda ledger: ledger.get([self.id]))).get(self.id)
         if record is None:
             raise NotFound(
                 f"no task {self.id}: its transaction is not committed, or it ended longer ago than history is kept"
@@ -115,7 +115,7 @@ class Handle[R]:
             said = f": {record.error_message}" if record.error_message else ""
             why = f" ({record.reason})" if record.reason else ""
             return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=self.id, reason=record.reason)
-        attempts = await self._engine.run(_attempts_of(self.id))
+        attempts = await self._engine.follow(lambda ledger: ledger.attempts(self.id))
         traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
         return TaskFailed(
             f"{what} failed ({record.reason}) after {record.attempt} attempts: "
@@ -125,7 +125,3 @@ class Handle[R]:
             error_class=record.error_class,
             remote_traceback=traceback,
         )
-
-
-def _attempts_of(task: int) -> Callable[[Store], Coroutine[Any, Any, list[AttemptRecord]]]:
-    return lambda store: store.attempts(task)

@@ -23,7 +23,7 @@ class Tasks:
 
     async def aget(self, id: int) -> TaskRecord:
         """The task as it is now, live or done. NotFound when there is none."""
-        record = (await self._engine.run(lambda store: store.get([id]))).get(id)
+        record = (await self._engine.follow(lambda ledger: ledger.get([id]))).get(id)
         if record is None:
             raise NotFound(f"no task {id}: it never existed, or it ended longer ago than history is kept")
         return record
@@ -55,21 +55,23 @@ class Tasks:
 
     async def acancel(self, *ids: int, reason: str = "user") -> dict[int, CancelAnswer]:
         """Cancel tasks, or tell their workers to stop them; an answer for each."""
-        answers = await self._engine.run(lambda store: store.cancel(ids, reason=reason))
+        answers = await self._engine.follow(lambda ledger: ledger.cancel(ids, reason=reason))
         return {id: answers.get(id, CancelAnswer.UNKNOWN) for id in ids}
 
     async def aretry(self, *ids: int) -> list[int]:
         """Run tasks that ended once more, with a fresh budget; the ids that went back."""
-        return await self._engine.run(lambda store: store.retry(ids))
+        again = await self._engine.follow(lambda ledger: ledger.retry(ids))
+        await self._engine.readied()
+        return again
 
     async def aattempts(self, id: int) -> list[AttemptRecord]:
         """Every execution of the task, and every report that was refused."""
-        return await self._engine.run(lambda store: store.attempts(id))
+        return await self._engine.follow(lambda ledger: ledger.attempts(id))
 
     async def alogs(self, id: int | str, *, after: int = -1, limit: int = 1000) -> list[LogLine]:
         """What the task logged in all its executions; with the `log_ref` of an attempt, what that one did."""
         task, claim_no = read_log_ref(id) if isinstance(id, str) else (id, None)
-        return await self._engine.run(lambda store: store.logs(task, claim_no=claim_no, after=after, limit=limit))
+        return await self._engine.follow(lambda ledger: ledger.logs(task, claim_no=claim_no, after=after, limit=limit))
 
     async def acounts(self) -> dict[str, int]:
         """How many tasks are in each live state, and how many had each outcome."""
@@ -98,6 +100,7 @@ class Queues:
 
     async def aresume(self, queue: str) -> None:
         await self._engine.run(lambda store: store.resume(queue))
+        await self._engine.readied()
 
     list = sync_form(alist)
     pause = sync_form(apause)

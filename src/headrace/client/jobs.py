@@ -55,11 +55,12 @@ class Jobs:
         with self._engine.around(job.tasks) as changed:
             job = dataclasses.replace(job, tasks=tuple(changed))
             id = await self._engine.run(create)
+        await self._engine.readied()
         return await self.aget(id)
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""
-        record = await self._engine.run(lambda store: store.get_job(id))
+        record = await self._engine.follow(lambda ledger: ledger.get_job(id))
         if record is None:
             raise NotFound(f"no job {id}")
         return record
@@ -73,11 +74,13 @@ class Jobs:
 
     async def acancel(self, id: int) -> JobRecord:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""
-        return await self._engine.run(lambda store: store.cancel_job(id))
+        return await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.cancel_job(id)))
 
     async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with its failed tasks pending; their ids."""
-        return await self._engine.run(lambda store: store.retry_failed(id))
+        again = await self._engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
+        await self._engine.readied()
+        return again
 
     async def aadd(self, id: int, *tasks: NewTask) -> list[Enqueued]:
         """Add tasks to a job that is not over, also from inside your own transaction."""

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from headrace.client.arguments import Arguments, Result
 from headrace.client.bridge import sync_form
@@ -15,6 +15,9 @@ from headrace.client.preparing import Preparation
 from headrace.core.errors import ArgumentError, OptionError
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask, Pool
+
+if TYPE_CHECKING:
+    from headrace.scheduling.declaration import Schedule, When
 
 type Call = Mapping[str, Any] | tuple[Sequence[Any], Mapping[str, Any]]
 """Arguments of one call in `enqueue_many`: keywords, or (positional, keywords)."""
@@ -99,6 +102,18 @@ class Task[**P, R]:
             cast("Any", error).enqueued = handles
             raise
         return handles
+
+    def schedule(self, when: "When | Schedule", /, *args: P.args, **kwargs: P.kwargs) -> "Schedule":
+        """Declare that it is enqueued by itself with these arguments: `welcome.schedule("0 9 * * *", user_id=7)`, or
+        `welcome.schedule(Schedule("0 9 * * *", tz="Europe/Berlin", name="morning"), user_id=7)`.
+
+        Nothing is written here; a worker, `headrace up` or `headrace scheduler` does when it starts.
+        """
+        # Imported here: calendars and zones cost whoever only enqueues nothing.
+        from headrace.client.declaring import declare
+        from headrace.scheduling.declaration import Schedule
+
+        return declare(self._engine, Schedule.of(when), self, args, kwargs).schedule
 
     enqueue = sync_form(aenqueue)
     enqueue_many = sync_form(aenqueue_many)

@@ -11,11 +11,13 @@
     │   ├── EntrypointError      a dotted path that cannot be imported
     │   ├── DuplicateTask        a unique key is taken and the caller asked to be refused
     │   ├── UniqueBusy           an open transaction holds the key for longer than the wait
+    │   ├── MovedAway            the holder of the key went to another database with `db move`
     │   └── ForeignConnection    the connection belongs to another database than the app's store
     ├── StoreError
     │   ├── StoreUnavailable     cannot be reached now; safe to try again
     │   ├── SchemaError          no schema, an older one, or one newer than this code
     │   └── MissingExtra         the driver for this URL is not installed
+    ├── MoveError                `db move` cannot begin, or found a difference
     ├── ResultError
     │   ├── TaskFailed           with the remote traceback
     │   ├── TaskCancelled
@@ -91,6 +93,21 @@ class UniqueBusy(EnqueueError):
     """A transaction that is still open holds the key; nothing was written, try again."""
 
 
+class MovedAway(EnqueueError):
+    """The task that holds the key has gone to another database with `headrace db move`; there it is decided."""
+
+    def __init__(self, key: str, task_id: int) -> None:
+        super().__init__(
+            f"key {key!r} is held by task {task_id}, which has moved to another database (headrace db move): enqueue "
+            "there, or outside your own transaction. Nothing was written"
+        )
+        self.key = key
+        self.task_id = task_id
+
+    def __reduce__(self) -> tuple[type["MovedAway"], tuple[str, int]]:
+        return (MovedAway, (self.key, self.task_id))
+
+
 class ForeignConnection(EnqueueError):
     """The given connection belongs to another database than the app's store."""
 
@@ -109,6 +126,10 @@ class SchemaError(StoreError):
 
 class MissingExtra(StoreError, ImportError):
     """An optional package is needed for this and is not installed."""
+
+
+class MoveError(HeadraceError):
+    """A ledger cannot be moved, or a row did not arrive as it was."""
 
 
 class ResultError(HeadraceError):

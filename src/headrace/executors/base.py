@@ -128,6 +128,15 @@ class Queueing(Protocol):
 
 
 @runtime_checkable
+class Batching(Protocol):
+    """An executor that hands out launches ahead of their turn."""
+
+    def release_unstarted(self) -> None:
+        """Give back whatever has not entered user code: its `run` returns Released."""
+        ...
+
+
+@runtime_checkable
 class Immediate(Protocol):
     """An executor that runs in the caller's own thread of control, until the code first waits."""
 

@@ -42,10 +42,12 @@ from headrace.executors.invocation import (
     resolve,
 )
 from headrace.executors.slots import CHILD, SlotTable
+from headrace.runtime.memory import resident
 from headrace.telemetry import relay, tracing
 
 TOKEN = struct.Struct("<q")
 EXIT_TOKEN = 0
+_LONGEST_ANSWER = 5.0  # seconds; a worker whose loop is blocked must not keep a child from its tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,7 @@ class Child:
         self._waits.register(tokens, select.POLLIN)
         self._send_lock = threading.Lock()
         self._uninterrupted = Uninterrupted()
+        self._retired = threading.Event()
         self._orders: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
         self._table = SlotTable.attach(Path(config.table))
         self._source = load_source(config.target)
@@ -263,8 +266,14 @@ class Child:
 
     def _retire_when_fat(self) -> None:
         limit = self._config.memory_limit
-        if limit is not None and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > limit:
-            self._send(("retire", None))
+        if limit is None:
+            return
+        used = resident()
+        if used is None:  # no /proc: the most it ever had is all that can be known
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if used > limit:
+            self._send(("retire", used))
+            self._retired.wait(_LONGEST_ANSWER)  # until what it was handed beside has been taken back
 
     # --- the channel of `current` -------------------------------------------------------------------------------------
 
@@ -303,6 +312,8 @@ class Child:
                     case ("orders", orders):
                         for order in orders:
                             self._orders.put(order)
+                    case ("retired",):
+                        self._retired.set()
                     case ("stop", ref, reason, grace):
                         self._stop(ref, reason, grace)
                     case _:

@@ -18,6 +18,7 @@ from headrace.core.errors import (
     SoftTimeLimitExceeded,
     UnknownTask,
 )
+from headrace.core.memory import shown_memory
 from headrace.core.outcome import (
     Cancel,
     Cancelled,
@@ -170,6 +171,18 @@ def timed_out(seconds: float | None, *, detail: BaseException | None = None) -> 
             traceback=None if detail is None else error_info(detail).traceback,
         ),
         signature=failure(kind="timeout"),
+    )
+
+
+def out_of_memory(used: int, limit: int) -> Failed:
+    """The hard limit of a child's memory; the verdict of whoever killed it."""
+    return Failed(
+        error=ErrorInfo(
+            error_class="headrace.MemoryLimitExceeded",
+            message=f"its child process had {shown_memory(used)} in use, more than the {shown_memory(limit)} of "
+            "--kill-memory, and was killed; raise that, or let the task hold less at a time",
+        ),
+        signature=failure(kind="oom"),
     )
 
 

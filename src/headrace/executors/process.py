@@ -6,19 +6,21 @@ those after it run elsewhere as if nothing had happened; when one takes long, th
 
 import asyncio
 import itertools
+import logging
 import math
 import signal
 import time
 from collections import deque
 from typing import Any
 
+from headrace.core.memory import shown_memory
 from headrace.core.outcome import Cancelled, Lost, Outcome, Released
 from headrace.core.task import ErrorInfo, Ref
 from headrace.executors.base import Capabilities, Launch, Ran
 from headrace.executors.child import ChildConfig, Order, unpacked
-from headrace.executors.invocation import Host, timed_out
+from headrace.executors.invocation import Host, out_of_memory, timed_out
 from headrace.executors.nursery import ChildProcess, ChildrenFailed, Item, Nursery
-from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_TIMEOUT, Occupied, SlotRange
+from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_MEMORY, VERDICT_TIMEOUT, Occupied, SlotRange
 from headrace.executors.watchdog import condemn
 
 DEEPEST = 32
@@ -27,6 +29,9 @@ BATCH_SECONDS = 0.05
 _RESTARTS = 3
 _LONGEST_PAUSE = 5.0
 _CLOSE_SECONDS = 2.0
+_TOO_TIGHT = 3
+
+logger = logging.getLogger("headrace.worker")
 
 
 class ProcessExecutor:
@@ -73,6 +78,7 @@ class ProcessExecutor:
         self._last_failure = "it said nothing"
         self._changed = asyncio.Event()
         self._restarting: asyncio.Task[None] | None = None
+        self._fat_at_once = 0  # children in a row that were over their limit after one task
 
     # --- lifetime -----------------------------------------------------------------------------------------------------
 
@@ -160,6 +166,12 @@ class ProcessExecutor:
         self._children.clear()
         for item in list(self._items.values()):
             item.settle(Ran(outcome=Released()))
+
+    def release_unstarted(self) -> None:
+        self._release_queue()
+        for child in self._children:
+            for item in child.take_back():
+                item.settle(Ran(outcome=Released()))
 
     def _release_queue(self) -> None:
         while self._queue:
@@ -330,8 +342,8 @@ class ProcessExecutor:
                 self._failures = 0
                 self._changed.set()
                 self._feed_soon()
-            case ("retire", _):
-                self._retire(child)
+            case ("retire", int(used)):
+                self._retire_fat(child, used)
             case ("failed", text):
                 self._last_failure = text
             case _:
@@ -355,6 +367,17 @@ class ProcessExecutor:
     def _retire(self, child: ChildProcess) -> None:
         self._take_back(child)
         child.retire()
+
+    def _retire_fat(self, child: ChildProcess, used: int) -> None:
+        if not child.retiring:
+            self._retire(child)
+        if child.wire is not None:
+            child.wire.send(("retired",))
+        limit = shown_memory(self._memory_limit or 0)
+        logger.info("child %s has %s in use, over %s: another takes its place", child.pid, shown_memory(used), limit)
+        self._fat_at_once = self._fat_at_once + 1 if child.reported <= 1 else 0
+        if self._fat_at_once == _TOO_TIGHT:
+            logger.warning("max_memory %s is less than children need for a single task: each runs only one", limit)
 
     # --- death --------------------------------------------------------------------------------------------------------
 
@@ -397,6 +420,8 @@ class ProcessExecutor:
         match slot.verdict:
             case v if v == VERDICT_TIMEOUT:
                 return timed_out(item.launch.limits.hard)
+            case v if v == VERDICT_MEMORY:
+                return out_of_memory(*slot.memory)
             case v if v == VERDICT_CANCELLED:
                 return Cancelled(
                     reason=item.stop_reason or "stopped", message="it did not stop when told to and was killed"

@@ -17,25 +17,34 @@ from pathlib import Path
 from headrace.core.task import Ref
 
 # used, verdict, kind, interrupted, pid, worker index, task, claim_no, entered, soft deadline, hard deadline
-# (the first of the four bytes before the task says `inside`: see SlotTable.mark)
-_SLOT = struct.Struct("<BBBBii4xqqddd")
+# (the first of the four bytes before the task says `inside`: see SlotTable.mark; the last sixteen hold the evidence of
+# a verdict: see SlotTable.judge)
+_SLOT = struct.Struct("<BBBBii4xqqddd16x")
 _SLOT_SIZE = _SLOT.size
 _VERDICT, _INTERRUPTED, _INSIDE = 1, 3, 12
+_EVIDENCE = struct.Struct("<qq")
+_EVIDENCE_AT = _SLOT_SIZE - _EVIDENCE.size
 _HEADER = struct.Struct("<II")
 _TICK = struct.Struct("<d")
-_MAX_WORKERS = 64
+_NEED = struct.Struct("<q")
+_MAX_WORKERS = 128  # twice as many as a supervisor has at once: one that ends beside the one that takes its place
 _WAITING = struct.Struct("<qq")  # task (0: nothing waits at this place), claim_no
 _WAITING_SIZE = _WAITING.size
 PLACES = 16384  # what the buffers of all pools can hold; the file is sparse
 
-_FIRST_PLACE = _HEADER.size + _MAX_WORKERS * _TICK.size
+_FIRST_STAGE = _HEADER.size + _MAX_WORKERS * _TICK.size
+_FIRST_NEED = _FIRST_STAGE + _MAX_WORKERS
+_FIRST_PLACE = _FIRST_NEED + _MAX_WORKERS * _NEED.size
 _FIRST_SLOT = _FIRST_PLACE + _MAX_WORKERS * PLACES * _WAITING_SIZE
 
 FREE, USED = 0, 1
-VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED = 0, 1, 2
+VERDICT_NONE, VERDICT_TIMEOUT, VERDICT_CANCELLED, VERDICT_MEMORY = 0, 1, 2, 3
 # Who has to die for the attempt to end: the worker process (its loop, one of its threads), a child, a process group.
 LOOP, THREAD, CHILD, GROUP = 0, 1, 2, 3
 NEVER = float("inf")
+# What a worker process says of itself: it has not come so far, it takes tasks (or would, if told to), it starts nothing
+# any more.
+STARTING, READY, LEAVING = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +62,7 @@ class Occupied:
     verdict: int
     kind: int = LOOP
     inside: bool = False  # its code is what the event loop executes at this moment
+    memory: tuple[int, int] = (0, 0)  # when it was judged for its memory: bytes in use, and the limit
 
 
 class SlotTable:
@@ -123,8 +133,9 @@ class SlotTable:
     def leave(self, index: int) -> None:
         self._memory[_FIRST_SLOT + index * _SLOT_SIZE] = FREE
 
-    def judge(self, index: int, verdict: int) -> None:
+    def judge(self, index: int, verdict: int, *, memory: tuple[int, int] = (0, 0)) -> None:
         """Written by the one who kills, before the kill, so that whoever sees the death knows why."""
+        _EVIDENCE.pack_into(self._memory, self._offset(index) + _EVIDENCE_AT, *memory)
         self._memory[self._offset(index) + _VERDICT] = verdict
 
     def mark_interrupted(self, index: int) -> None:
@@ -157,6 +168,7 @@ class SlotTable:
             verdict=verdict,
             kind=kind,
             inside=bool(self._memory[offset + _INSIDE]),
+            memory=_EVIDENCE.unpack_from(self._memory, offset + _EVIDENCE_AT),
         )
 
     def occupied(self, *, worker: int | None = None) -> list[Occupied]:
@@ -178,6 +190,20 @@ class SlotTable:
         memory, first = self.waiting_places(worker)
         found = _WAITING.iter_unpack(memory[first : first + PLACES * _WAITING_SIZE])
         return {Ref(task, claim_no) for task, claim_no in found if task}
+
+    def enter_stage(self, worker: int, stage: int) -> None:
+        """A worker process says how far it is; its supervisor writes STARTING before it starts one."""
+        self._memory[_FIRST_STAGE + worker] = stage
+
+    def stage(self, worker: int) -> int:
+        return self._memory[_FIRST_STAGE + worker]
+
+    def note_need(self, worker: int, memory: int) -> None:
+        """A worker process says how many bytes it has in use before its first task."""
+        _NEED.pack_into(self._memory, _FIRST_NEED + worker * _NEED.size, memory)
+
+    def need(self, worker: int) -> int:
+        return _NEED.unpack_from(self._memory, _FIRST_NEED + worker * _NEED.size)[0]
 
     def tick(self, worker: int) -> None:
         """The event loop of a worker process says that it turns."""

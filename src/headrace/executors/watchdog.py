@@ -1,4 +1,4 @@
-"""Keeps the time limits of what is inside user code, from outside: by the slot table alone.
+"""Keeps the limits of time and memory of what is inside user code, from outside: by the slot table alone.
 
 Run by the supervisor process, which no user code can block; or by a thread where there is no supervisor (that one waits
 while a C call holds the GIL of its own process, and cannot outlive a kill of it).
@@ -16,7 +16,8 @@ from typing import Literal
 
 from headrace.core.task import Ref
 from headrace.executors.interruption import SOFT_SIGNAL
-from headrace.executors.slots import CHILD, GROUP, LOOP, THREAD, VERDICT_TIMEOUT, Occupied, SlotTable
+from headrace.executors.slots import CHILD, GROUP, LOOP, THREAD, VERDICT_MEMORY, VERDICT_TIMEOUT, Occupied, SlotTable
+from headrace.runtime.memory import resident
 
 # A loop that still turns ends its own coroutines; only one that is blocked is killed, a moment later.
 LOOP_GRACE = 1.0
@@ -39,13 +40,23 @@ class Watchdog:
     """`run_once` as often as limits should be precise; the supervisor does it each 50 to 100 ms.
 
     The soft signal is repeated until the attempt has been interrupted: one that arrives while a neighbour on the same
-    loop runs does nothing. `worker_kills` False leaves alone what only the death of a worker process could end.
+    loop runs does nothing. `worker_kills` False leaves alone what only the death of a worker process could end. A child
+    that has more than `kill_memory` bytes in use is killed; only a child, because it runs one attempt at a time, so
+    that the guilty one is known.
     """
 
-    def __init__(self, table: SlotTable, *, worker_kills: bool = True, loop_grace: float = LOOP_GRACE) -> None:
+    def __init__(
+        self,
+        table: SlotTable,
+        *,
+        worker_kills: bool = True,
+        loop_grace: float = LOOP_GRACE,
+        kill_memory: int | None = None,
+    ) -> None:
         self._table = table
         self._worker_kills = worker_kills
         self._loop_grace = loop_grace
+        self._kill_memory = kill_memory
 
     def run_once(self, now: float | None = None) -> list[Act]:
         now = time.monotonic() if now is None else now
@@ -60,6 +71,13 @@ class Watchdog:
         grace = self._loop_grace if slot.kind in (LOOP, GROUP) else 0.0
         if now >= slot.hard + grace and (self._worker_kills or slot.kind in (CHILD, GROUP)):
             return Act(what="kill", slot=slot) if condemn(self._table, slot, VERDICT_TIMEOUT) else None
+        if (
+            self._kill_memory is not None
+            and slot.kind == CHILD
+            and (used := resident(slot.pid) or 0) > self._kill_memory
+        ):
+            evidence = used, self._kill_memory
+            return Act(what="kill", slot=slot) if condemn(self._table, slot, VERDICT_MEMORY, memory=evidence) else None
         # Threads and commands are not interrupted by a signal to the process.
         if now >= slot.soft and not slot.interrupted and slot.kind in (LOOP, CHILD):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -68,7 +86,7 @@ class Watchdog:
         return None
 
 
-def condemn(table: SlotTable, slot: Occupied, verdict: int) -> bool:
+def condemn(table: SlotTable, slot: Occupied, verdict: int, *, memory: tuple[int, int] = (0, 0)) -> bool:
     """Write the verdict and kill. False when the attempt had left by itself.
 
     The process is frozen first, because between the look and the kill it could end this attempt and enter the next,
@@ -84,7 +102,7 @@ def condemn(table: SlotTable, slot: Occupied, verdict: int) -> bool:
         if again is None or again.ref != slot.ref or again.pid != slot.pid:
             send(slot.pid, signal.SIGCONT)
             return False
-        table.judge(slot.index, verdict)
+        table.judge(slot.index, verdict, memory=memory)
         send(slot.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):  # gone, or a pid that is someone else's by now
         return False
@@ -118,8 +136,8 @@ def end_groups(table: SlotTable, *, worker: int) -> list[Ref]:
 class WatchdogThread:
     """A watchdog inside the worker process, where there is no supervisor."""
 
-    def __init__(self, table: SlotTable, *, interval: float = 0.05) -> None:
-        self._watchdog = Watchdog(table, worker_kills=False)
+    def __init__(self, table: SlotTable, *, interval: float = 0.05, kill_memory: int | None = None) -> None:
+        self._watchdog = Watchdog(table, worker_kills=False, kill_memory=kill_memory)
         self._interval = interval
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None

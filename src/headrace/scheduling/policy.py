@@ -2,16 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, get_args
+from typing import get_args
 
 from headrace.core.durations import Duration, as_timedelta
 from headrace.core.errors import OptionError
-
-type CatchUp = Literal["coalesce", "skip", "all"]
-"""Ticks that passed while no scheduler ran: one fire for all of them; none that is older than the grace; each."""
-
-type Overlap = Literal["skip", "queue", "replace", "allow"]
-"""A fire while an earlier one is unfinished: is left out; waits, one at most; takes its place; runs beside it."""
+from headrace.core.schedule import CatchUp, Overlap
 
 
 @dataclass(frozen=True, slots=True, init=False)

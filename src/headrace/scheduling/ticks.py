@@ -9,14 +9,10 @@ from a backup, a schedule that was changed and changed back).
 import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
+from headrace.core.schedule import CatchUp
 from headrace.scheduling.base import Cadence, in_utc
 from headrace.scheduling.interval import EPOCH
-from headrace.scheduling.policy import CatchUp, Overlap
-
-type Verdict = Literal["enqueue", "skip", "replace"]
-"""What becomes of a fire: enqueued; left out; enqueued in the transaction that cancels those unfinished."""
 
 _MOMENT = timedelta(microseconds=1)
 
@@ -75,23 +71,6 @@ def jitter(schedule_id: int, tick: datetime, spread: timedelta) -> timedelta:
     """
     # Seeded by text, which Python hashes alike in every process and version.
     return spread * random.Random(fire_key(schedule_id, tick)).random()
-
-
-def overlap(policy: Overlap, *, waiting: int, running: int) -> Verdict:
-    """What becomes of a fire while `waiting` earlier fires have not started and `running` are in a worker's hands.
-
-    With `queue` one fire waits for the one that runs, so tasks of such a schedule need an order key of their own: else
-    an idle worker would start the second beside the first.
-    """
-    match policy:
-        case "allow":
-            return "enqueue"
-        case "skip":
-            return "skip" if waiting or running else "enqueue"
-        case "queue":
-            return "skip" if waiting else "enqueue"
-        case "replace":
-            return "replace" if waiting or running else "enqueue"
 
 
 def _seconds(tick: datetime) -> int:

@@ -8,7 +8,7 @@ Rules that hold for every verb:
 * A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.errors import StoreError
+from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState
 from headrace.core.task import (
@@ -106,6 +107,7 @@ class Pruned:
     workers: int = 0
     keys: int = 0
     jobs: int = 0
+    runs: int = 0  # of schedules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,29 @@ class LogLine:
     at: datetime
     stream: str
     line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameCount:
+    """How many live tasks go by a name, and the oldest of them."""
+
+    name: str
+    kind: str
+    n: int
+    oldest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """What a database says of itself."""
+
+    product: str
+    version: tuple[int, ...]
+    durable: bool  # what was acknowledged survives a loss of power
+    durability: str  # the settings that say so
+    size: int  # bytes
+    connections: int | None = None  # in use on the whole server, where it has connections
+    most_connections: int | None = None
 
 
 class TaskVerbs(Protocol):
@@ -206,7 +231,19 @@ class Upkeep(Protocol):
         ...
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
-        """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers."""
+        """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
+        runs of schedules that are as old, unless their task is unfinished."""
+        ...
+
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        """Remove dead letters with everything that belongs to them, in one transaction; the ids that are gone.
+
+        What is no dead letter stays, and so does one whose job is not over: the job's fate asks for it.
+        """
+        ...
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        """How much `prune` would remove, called until nothing is left. It counts all of that: not for services."""
         ...
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
@@ -285,6 +322,76 @@ class Jobs(Protocol):
         ...
 
 
+class Schedules(Protocol):
+    """What fires when. A schedule is known by its name; its id is the store's."""
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
+        """Make schedules or change those of the same names, in one transaction; answers in order.
+
+        One that says what is already there changes nothing: neither cursor nor revision. A changed cadence starts from
+        now; any other change keeps the cursor. What was found unreadable is taken up again. Who declared one, and
+        whether it is paused, stays as it is.
+        """
+        ...
+
+    async def declare_schedules(self, declared_by: str, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
+        """The schedules that the code of one app declares, in one transaction, safe from many processes at once.
+
+        Each is put when its declaration is not the one that was last declared for that name: what an operator changed
+        since then stands until the code changes. Those that the same app declared before and no longer does are
+        removed. WrongState when a name belongs to another app, or was made at run time.
+        """
+        ...
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """All of them, by name."""
+        ...
+
+    async def get_schedule(self, name: str) -> ScheduleRecord | None: ...
+
+    async def pause_schedule(self, name: str) -> ScheduleRecord:
+        """No tick fires from now on. NotFound."""
+        ...
+
+    async def resume_schedule(self, name: str) -> ScheduleRecord:
+        """Ticks after now fire again; those of the pause never do. NotFound."""
+        ...
+
+    async def remove_schedule(self, name: str) -> bool:
+        """It and the list of its runs; tasks that it has enqueued stay. False when there is none. One that code
+        declares comes back with the next declaration: pause it instead."""
+        ...
+
+    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
+        """Those to look at now, longest due first: one look into an index, however many there are."""
+        ...
+
+    async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
+        """Carry decisions out. Each is one conditional change, all or nothing: the cursor moves from where it was read,
+        the fires are enqueued (or left out, by the schedule's overlap policy and what is unfinished of its runs, both
+        seen under the schedule's lock) and their runs are written, at most one for a tick.
+
+        A firing that is void, or that fails, takes no other down; void ones leave no trace. The tasks of its fires go
+        by the schedule's own template; its delay and the fire's count from the tick. A fire is left out, too, where a
+        key of the task's own is held. A task that the store does not take sets its schedule aside. Not answered: a tick
+        that has a run already, and what was done when the connection was lost at the commit (a repeat finds it void).
+        """
+        ...
+
+    async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
+        """It cannot be read, and is not due again until it is written anew; False when it has changed meanwhile."""
+        ...
+
+    async def run_schedule(self, name: str) -> ScheduleRun:
+        """Enqueue its task now, whatever its policy, paused or not. A run like the others, but for `manual`. NotFound;
+        WrongState when the task's own key is held."""
+        ...
+
+    async def schedule_runs(self, name: str, *, limit: int = 20, before: datetime | None = None) -> list[ScheduleRun]:
+        """Newest first, with what became of each. NotFound."""
+        ...
+
+
 class Queues(Protocol):
     async def pause(self, queue: str) -> None: ...
 
@@ -321,8 +428,25 @@ class Inspection(Protocol):
         ...
 
     async def logs(
-        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
-    ) -> list[LogLine]: ...
+        self,
+        task: int,
+        *,
+        claim_no: int | None = None,
+        after: int = -1,
+        seen: tuple[int, int] | None = None,
+        limit: int = 1000,
+    ) -> list[LogLine]:
+        """Lines of one claim or of all, by claim and number: those with a number above `after`, and behind `seen`, the
+        (claim_no, seq) of the last line of the page before."""
+        ...
+
+    async def live_names(self, *, limit: int = COUNTED_AT_MOST) -> list[NameCount]:
+        """The names of live tasks with how many there are of each, over the `limit` oldest."""
+        ...
+
+    async def gate_holders(self, key: str, *, limit: int = 10) -> list[int]:
+        """Whom those wait for whose `waiting_on` is this key: the tasks in its slots, and the first in its order."""
+        ...
 
     async def now(self) -> datetime:
         """The store's clock."""
@@ -351,6 +475,10 @@ class Administration(Protocol):
 
     async def schema_revision(self) -> str | None: ...
 
+    async def facts(self) -> StoreFacts:
+        """Version, durability and size of the database, of an open store."""
+        ...
+
     async def check(self) -> list[Violation]:
         """Read the ledger and prove its invariants; see store.checker."""
         ...
@@ -366,7 +494,9 @@ class Wakeups(Protocol):
     async def wake(self, queues: Iterable[str]) -> None: ...
 
 
-class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol):
+class Store(
+    TaskVerbs, Upkeep, Liveness, Jobs, Schedules, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol
+):
     """Everything. `open` connects and checks the schema (an SQLite file without one gets it); nothing else connects."""
 
     url: str
@@ -375,6 +505,25 @@ class Store(TaskVerbs, Upkeep, Liveness, Jobs, Queues, Inspection, Checkpoints, 
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Where tasks are that a ledger may have handed on to another."""
+
+    here: Mapping[int, TaskRecord]
+    on_their_way: Mapping[int, TaskRecord]  # taken out of this ledger; the other may have them already
+    jobs_on_their_way: Mapping[int, JobRecord]
+    moved_to: str | None  # the URL of the other
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """A ledger that can be moved to another database."""
+
+    async def trace(self, ids: Sequence[int]) -> Trace:
+        """In one snapshot: what is in none of the places has arrived at the other ledger, or never was."""
+        ...
 
 
 class StoreClosed(StoreError):

@@ -36,6 +36,7 @@ _COLUMNS: dict[str, Sequence[str]] = {
     "job_counts": ("job", "total", "completed", "failed", "cancelled"),
     "job_additions": ("job", "n"),
     "workers": ("id", "state"),
+    "schedule_runs": ("schedule", "tick", "task", "open"),
     "meta": ("key",),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ type Row = Mapping[str, Any]
 type Finding = tuple[str, str]  # subject, detail
 
 _HELD = {state.value for state in HELD}
+MOVED_TO = "moved_to"  # in `meta`: where `db move` brought the ledger
 PRUNED_JOB = "pruned job "  # the note in `meta` that `prune` leaves
 _OVER = {state.value for state in JOB_TERMINAL}
 # What a task may end as without a charged attempt at its last claim.
@@ -37,6 +38,7 @@ class Rows:
     job_counts: list[Row]
     job_additions: list[Row]
     workers: list[Row]
+    schedule_runs: list[Row]
     meta: list[Row]
 
     def live(self) -> dict[int, Row]:
@@ -241,11 +243,14 @@ def _late_reports(rows: Rows) -> Iterator[Finding]:
 @rule("keys")
 def _keys(rows: Rows) -> Iterator[Finding]:
     live = rows.live()
+    known = rows.by_id() if any(row["key"] == MOVED_TO for row in rows.meta) else None
     for row in rows.keys:
         subject = f"key {row['scope']}:{row['key']}"
         if row["expires_at"] is not None:
             continue
         holder = live.get(row["task"])
+        if known is not None and row["task"] not in known:
+            continue  # its holder has moved to another database, and the key says so to whoever wants it here
         if holder is None:
             yield subject, f"is held for ever by task {row['task']}, which has ended"
         elif not holder["keyed"]:
@@ -342,6 +347,21 @@ def _job_hooks(rows: Rows) -> Iterator[Finding]:
             )
         if over and hook is not None and row["hooked_run"] != row["run_no"]:
             yield f"job {row['id']}", f"is {row['state']} in run {row['run_no']}, and its hook was not enqueued"
+
+
+# Schedules.
+
+
+@rule("run-open")
+def _run_open(rows: Rows) -> Iterator[Finding]:
+    """A fire looks at open runs alone: one that is closed while its task is unfinished would be overlapped. A task that
+    somebody runs again is no longer the fire's.
+    """
+    live = rows.live()
+    for row in rows.schedule_runs:
+        task = live.get(row["task"])
+        if task is not None and task["run_no"] == 1 and not row["open"]:
+            yield f"run {row['schedule']}/{row['tick']}", f"is closed, and its task {task['id']} is {task['state']}"
 
 
 # Workers.

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.types import TypeEngine
@@ -368,6 +369,43 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("stream", Text, nullable=False),
         Column("line", Text, nullable=False),
         PrimaryKeyConstraint("task", "claim_no", "seq"),
+    )
+    table(
+        "schedules",
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
+        Column("name", Text, nullable=False),
+        Column("cadence", Text, nullable=False),
+        Column("task", Text, nullable=False),  # canonical JSON of the NewTask that each fire enqueues
+        Column("catch_up", Text, nullable=False),
+        Column("grace", Float, nullable=False),
+        Column("overlap", Text, nullable=False),
+        Column("jitter", Float, nullable=False),
+        flag("paused"),
+        Column("declared_by", Text),
+        Column("declaration", Text),  # digest of what the code said last: what an operator changed since then stands
+        number("revision", 1),
+        Column("cursor", Instant, nullable=False),
+        Column("next_at", Instant),
+        Column("problem", Text),
+        Column("created_at", Instant, nullable=False),
+        Column("changed_at", Instant, nullable=False),
+        UniqueConstraint("name", name=f"{name}_schedules_name"),
+        index("schedules", "due", "next_at", where="NOT paused AND problem IS NULL AND next_at IS NOT NULL"),
+        fillfactor=70,
+    )
+    table(
+        "schedule_runs",
+        Column("schedule", BigInteger, nullable=False),
+        Column("tick", Instant, nullable=False),
+        flag("manual"),
+        Column("task", BigInteger),  # NULL: it was left out
+        Column("fired_at", Instant, nullable=False),
+        # Its task was unfinished when somebody looked last: a fire looks at these, however many runs are kept.
+        flag("open"),
+        PrimaryKeyConstraint("schedule", "tick", "manual"),
+        CheckConstraint("task IS NOT NULL OR NOT open", name=f"{name}_schedule_runs_open"),
+        index("schedule_runs", "open", "schedule", where="open"),
+        index("schedule_runs", "fired", "fired_at"),
     )
     table("meta", Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
     # Ids of tasks, jobs and additions come from one place, before the insert: a repeat after a lost COMMIT is then

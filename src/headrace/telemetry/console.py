@@ -10,6 +10,8 @@ from headrace.telemetry.events import (
     ProcessDied,
     ReportRefused,
     Rescued,
+    ScheduleFired,
+    ScheduleSetAside,
     StoreBack,
     StoreLost,
     TasksFinished,
@@ -34,6 +36,8 @@ CONSOLE_EVENTS = (
     LoopStalled,
     StoreLost,
     StoreBack,
+    ScheduleFired,
+    ScheduleSetAside,
 )
 
 
@@ -96,5 +100,17 @@ def console(event: Event) -> None:
             logger.warning("%s: the store cannot be reached (%s); trying again until it can", event.what, event.error)
         case StoreBack():
             logger.info("%s: the store is back after %.1f s", event.what, event.after)
+        case ScheduleFired(verdict="skip"):
+            logger.info(
+                "schedule %s: %s is left out, what it enqueued before is unfinished", event.schedule, event.tick
+            )
+        case ScheduleFired():
+            instead = " in place of what was unfinished" if event.verdict == "replace" else ""
+            logger.info("schedule %s fired for %s: task %s%s", event.schedule, event.tick, event.task, instead)
+        case ScheduleSetAside():
+            logger.warning(
+                "schedule %s cannot be read here and does not fire until it is written anew: %s",
+                event.schedule, event.problem,
+            )  # fmt: skip
         case _:
             pass

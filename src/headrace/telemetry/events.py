@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from headrace.core.breaker import BreakerStatus
@@ -125,6 +126,25 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFired:
+    """A tick was decided: its task is enqueued, or it was left out because an earlier one is unfinished."""
+
+    schedule: str
+    tick: datetime
+    verdict: str  # enqueue, replace, skip
+    task: int | None
+    late: float  # seconds after the tick, by the store's clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSetAside:
+    """It cannot be read here, and does not fire until it is written anew."""
+
+    schedule: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerMoved:
     """A breaker of this process; `lasts` is for how many seconds an open one refuses."""
 
@@ -150,6 +170,8 @@ type Event = (
     | LoopStalled
     | StoreLost
     | StoreBack
+    | ScheduleFired
+    | ScheduleSetAside
 )
 type Listener = Callable[[Event], None]
 

@@ -13,8 +13,10 @@ _MOST_LINES = 100
 
 
 @contextlib.asynccontextmanager
-async def serve(render: Callable[[], bytes], *, content_type: str, host: str, port: int) -> AsyncGenerator[str]:
-    """Yields the address of the page. Port 0 takes a free one."""
+async def serve(
+    render: Callable[[], bytes], *, content_type: str, host: str, port: int, share: bool = False
+) -> AsyncGenerator[str]:
+    """Yields the address of the page. Port 0 takes a free one; `share` lets another process have the same."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
@@ -26,7 +28,7 @@ async def serve(render: Callable[[], bytes], *, content_type: str, host: str, po
             await writer.wait_closed()
 
     try:
-        server = await asyncio.start_server(answer, host, port, limit=_LONGEST_LINE)
+        server = await asyncio.start_server(answer, host, port, limit=_LONGEST_LINE, reuse_port=share or None)
     except (OSError, OverflowError) as error:
         raise SettingsError(
             f"metrics cannot be served on {host} port {port}: {error}; "

@@ -9,7 +9,8 @@ from headrace.core.retry import ErrorSignature
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, ErrorInfo, Ref
-from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_TIMEOUT, Occupied
+from headrace.executors.invocation import out_of_memory
+from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_MEMORY, VERDICT_NONE, VERDICT_TIMEOUT, Occupied
 from headrace.worker.execution import Pipeline
 from headrace.worker.services.rescuer import lost_error
 
@@ -27,7 +28,7 @@ class Death:
     @property
     def judged(self) -> bool:
         """The watcher killed the process for one attempt: the others inside it are innocent."""
-        return any(slot.verdict in (VERDICT_TIMEOUT, VERDICT_CANCELLED) for slot in self.occupied.values())
+        return any(slot.verdict != VERDICT_NONE for slot in self.occupied.values())
 
     def innocent(self, slot: Occupied) -> bool:
         """The process died while its loop executed the code of another attempt."""
@@ -49,6 +50,8 @@ def outcome_after(death: Death, claim: ClaimedTask) -> Outcome:
             ),
             signature=ErrorSignature(kind="timeout"),
         )
+    if slot.verdict == VERDICT_MEMORY:
+        return out_of_memory(*slot.memory)
     if slot.verdict == VERDICT_CANCELLED or claim.state == TaskState.CANCELLING:
         return Cancelled(reason=Reason.USER)
     if death.spared or death.judged or death.innocent(slot):

@@ -14,7 +14,7 @@ from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref
-from headrace.executors.base import Executor, Immediate, Launch, Queueing, Ran
+from headrace.executors.base import Batching, Executor, Immediate, Launch, Queueing, Ran
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TasksStarted
@@ -78,6 +78,7 @@ class Dispatcher:
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
         self.on_delay: Callable[[], None] | None = None  # something was given back that is due soon
+        self.on_finished: Callable[[Sequence[tuple[ClaimedTask, Settlement]]], None] | None = None
         self.claimer = Claimer(
             store=store,
             worker=worker,
@@ -378,6 +379,8 @@ class Dispatcher:
         self.counts["completed"] += completed
         if soon and self.on_delay is not None:
             self.on_delay()
+        if finished and self.on_finished is not None:
+            self.on_finished(finished)
         if traced and tracing is not None:
             tracing.finalized(traced, worker=self._worker())
         if finished and self._bus.hears(TasksFinished):
@@ -431,12 +434,18 @@ class Dispatcher:
         self._accepting = False
         for held in self.buffer.take_older(float("inf")):
             self._settle(held, Released())
+        for held in self.holding.at(Stage.RUNNING):
+            if held.entered is None:  # it waits for its start to be written
+                self._settle(held, Released())
+        for executor in self._executors.values():
+            if isinstance(executor, Batching):
+                executor.release_unstarted()
 
-    async def wait_for_running(self, grace: float) -> None:
+    async def wait_for_running(self, grace: float | None) -> None:
         """Returns when nothing runs, or after `grace` seconds."""
         tasks = [held.task for held in self.holding.at(Stage.RUNNING) if held.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=max(0.0, grace))
+            await asyncio.wait(tasks, timeout=None if grace is None else max(0.0, grace))
 
     async def release_running(self) -> None:
         """Interrupt what still runs and give it back uncharged."""

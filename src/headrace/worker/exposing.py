@@ -32,8 +32,10 @@ class Exposure:
 
 
 @contextlib.asynccontextmanager
-async def exposed(*, store: Store, bus: Bus, directory: Path, options: WorkerOptions) -> AsyncGenerator[Exposure]:
-    """Serve until the block ends."""
+async def exposed(
+    *, store: Store, bus: Bus, directory: Path, options: WorkerOptions, share: bool = False
+) -> AsyncGenerator[Exposure]:
+    """Serve until the block ends. `share` the port with a supervisor that takes over from this one, or this from it."""
     collector = load_collector()
     loop, tally = asyncio.get_running_loop(), Tally()
     bus.subscribe(tally.observe, *tally.handlers)
@@ -47,7 +49,9 @@ async def exposed(*, store: Store, bus: Bus, directory: Path, options: WorkerOpt
     close = meeting.open(loop)
     try:
         host, port = options.metrics_host, options.metrics_port or 0
-        async with serve(page.render, content_type=collector.content_type, host=host, port=port) as address:
+        async with serve(
+            page.render, content_type=collector.content_type, host=host, port=port, share=share
+        ) as address:
             logger.info("metrics are at %s", address)
             yield Exposure(address=meeting.address, keeper=keeper)
     finally:

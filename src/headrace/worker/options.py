@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from headrace.core.errors import OptionError
 from headrace.core.lanes import DEFAULT_RETRY_RATIO
+from headrace.core.memory import memory_bytes, shown_memory
 from headrace.telemetry.logs import FORMATS, LEVELS, LogFormat, LogOptions
 
 
@@ -28,6 +29,8 @@ class WorkerOptions:
     lease: float = 30.0
     heartbeat: float | None = None  # None: a third of the lease
     max_tasks: int | None = None  # a child is replaced after so many tasks
+    max_memory: int | None = None  # bytes: a process above it is replaced, a child after its task, a worker by draining
+    kill_memory: int | None = None  # bytes: a child above it is killed in the middle of its task
     poll: float = 1.0  # longest pause between claims while idle
     retry_ratio: float = DEFAULT_RETRY_RATIO
     retry_warning: int = 1000  # waiting retries of a queue from which on they get a fifth of the starts,
@@ -40,6 +43,7 @@ class WorkerOptions:
     gather: float = 0.002  # how long outcomes wait for company
     metrics_port: int | None = None  # the supervisor serves /metrics there; 0: a free one
     metrics_host: str = "127.0.0.1"
+    scheduler: bool = True  # the supervisor fires schedules
     log_level: str = "info"
     log_format: LogFormat = "console"
 
@@ -53,6 +57,14 @@ class WorkerOptions:
             raise OptionError(f"processes must be from 1 to 64, not {self.processes!r}")
         if self.metrics_port is not None and not 0 <= self.metrics_port < 65_536:
             raise OptionError(f"metrics_port must be from 0 to 65535, not {self.metrics_port!r}")
+        for name in ("max_memory", "kill_memory"):
+            if (amount := getattr(self, name)) is not None:
+                memory_bytes(amount, name=name)
+        if self.max_memory is not None and self.kill_memory is not None and self.kill_memory < self.max_memory:
+            raise OptionError(
+                f"kill_memory ({shown_memory(self.kill_memory)}) must not be less than max_memory "
+                f"({shown_memory(self.max_memory)}): no child would live to be replaced"
+            )
         if self.log_level not in LEVELS:
             raise OptionError(f"log_level must be one of {', '.join(LEVELS)}, not {self.log_level!r}")
         if self.log_format not in FORMATS:

@@ -27,7 +27,12 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
         executors["coroutine"] = CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host)
     if options.children and worker.target is not None:
         executors["child"] = ProcessExecutor(
-            target=worker.target, children=options.children, slots=slots, host=host, max_tasks=options.max_tasks
+            target=worker.target,
+            children=options.children,
+            slots=slots,
+            host=host,
+            max_tasks=options.max_tasks,
+            memory_limit=options.max_memory,
         )
     if options.threads:
         executors["thread"] = ThreadExecutor(

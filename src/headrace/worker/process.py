@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
 _LEFT = 70
+BEGIN, RETIRE = "begin", "retire"
 _SWITCH_SECONDS = 0.0005
 _YOUNG_OBJECTS = 20_000  # a twentieth of the CPU of short coroutines goes there at Python's 2,000
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
@@ -46,6 +48,7 @@ class ProcessConfig:
     index: int
     first_slot: int
     metrics: str | None = None  # where to send what is counted
+    standby: bool = False  # take no task before the word `begin`
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -62,11 +65,12 @@ def main(supervisor: str) -> int:
     identity = _wait_for_go()
     if identity is None:
         return 1
-    _watch_supervisor()
+    orders = Orders()
+    _watch_supervisor(orders)
     table = SlotTable.attach(Path(config.slots))
     with asyncio.Runner() as runner:
         try:
-            return runner.run(_run(config, identity, table))
+            return runner.run(_run(config, identity, table, orders))
         except Unstartable as error:
             logger.error("%s\n%s", error, "".join(traceback.format_exception(error.__cause__)).rstrip())
             return UNSTARTABLE
@@ -77,7 +81,7 @@ def main(supervisor: str) -> int:
             os._exit(_LEFT)
 
 
-async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
+async def _run(config: ProcessConfig, identity: str, table: SlotTable, orders: "Orders") -> int:
     options = WorkerOptions.from_json(config.options)
     table.tick(config.index)
     slots = SlotRange(table, worker=config.index, first=config.first_slot, count=options.slots)
@@ -97,7 +101,11 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable) -> int:
     # The threads of a store need the interpreter again and again for a moment, while the loop has always more to run:
     # with 5 ms at each hand-over (Python's default) a SQLite transaction takes twice as long as its work.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus)
+    begin = asyncio.Event() if config.standby else None
+    worker = Worker(app, options=options, slots=slots, identity=identity, target=config.target, bus=bus, begin=begin)
+    if begin is not None:
+        orders.on(BEGIN, begin.set)
+    orders.on(RETIRE, worker.retire)
     with stop_signals(worker.stop, worker.stop_now):
         if relay is None:
             await worker.run()
@@ -143,13 +151,29 @@ def _read_line() -> str:
     return received.decode()
 
 
-def _watch_supervisor() -> None:
-    """Where the kernel cannot do it: standard input ends when the supervisor does."""
+class Orders:
+    """Words of the supervisor after `go`, brought from the thread that reads them to the loop."""
+
+    def __init__(self) -> None:
+        self._acts: dict[str, Callable[[], object]] = {}
+
+    def on(self, word: str, act: Callable[[], None]) -> None:
+        """The supervisor says a word only to a process that has told it that it listens."""
+        loop = asyncio.get_running_loop()
+        self._acts[word] = lambda: loop.call_soon_threadsafe(act)
+
+    def hear(self, word: str) -> None:
+        with contextlib.suppress(RuntimeError, KeyError):  # the loop has ended; nobody knows the word
+            self._acts[word]()
+
+
+def _watch_supervisor(orders: Orders) -> None:
+    """Hears it, and ends with it where the kernel cannot do that: standard input ends when the supervisor does."""
 
     def watch() -> None:
         with contextlib.suppress(OSError):
-            while os.read(0, 64):
-                pass
+            while line := _read_line():
+                orders.hear(line.strip())
         os._exit(1)
 
     threading.Thread(target=watch, name="headrace-supervisor-watch", daemon=True).start()

@@ -1,5 +1,6 @@
 """One worker process as its supervisor sees it."""
 
+import asyncio
 import contextlib
 import signal
 import socket
@@ -13,7 +14,7 @@ from headrace.worker.spawning import Spawned
 _STOPPED = ("T", "t")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class WorkerProcess:
     """A started process. `leased` while the supervisor renews its lease; `spared` when we end it ourselves, so that
     what it ran is not to blame.
@@ -28,6 +29,8 @@ class WorkerProcess:
     stopped_since: float | None = None
     last_busy: float = 0.0
     stall_released: float = 0.0
+    outgrown: asyncio.Event = field(default_factory=asyncio.Event)  # another is to take its place
+    replaced: bool = False  # another has; it ends when its tasks have ended
 
     @property
     def pid(self) -> int:
@@ -48,6 +51,11 @@ class WorkerProcess:
     def is_stopped(self) -> bool:
         """Whether the kernel says that the process is stopped (SIGSTOP, a debugger)."""
         return process_state(self.pid) in _STOPPED
+
+    def order(self, word: str) -> None:
+        """Say a word to one that listens; the end of one that is gone is seen by whoever waits for it."""
+        with contextlib.suppress(OSError):
+            self.process.tell(word)
 
     def go(self) -> None:
         """Its row exists and its lease is renewed: it may work."""

@@ -20,31 +20,33 @@ from headrace.core.retry import DEFAULT_RETRY
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import TaskState
 from headrace.core.task import ClaimedTask, Ref
-from headrace.executors.slots import CHILD, GROUP, SlotTable
+from headrace.executors.slots import CHILD, GROUP, LEAVING, READY, STARTING, SlotTable
 from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry import logs
 from headrace.telemetry.console import CONSOLE_EVENTS, console
-from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, ProcessDied, TasksFinished, WorkerStopped
+from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, TasksFinished, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load, tracing_of, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
+from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
-from headrace.worker.process import UNSTARTABLE, ProcessConfig
+from headrace.worker.process import BEGIN, ProcessConfig
 from headrace.worker.reaching import reach
+from headrace.worker.scheduling import declare_schedules
 from headrace.worker.services.lease import Leases
+from headrace.worker.services.memory import MemoryWatch
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
+from headrace.worker.shepherd import Shepherd, until
 from headrace.worker.spawning import Spawned
 from headrace.worker.supervised import WorkerProcess, start_process
 from headrace.worker.worker import upkeep_services, worker_record
 
-_QUICK_DEATH = 5.0
-_LONGEST_BACKOFF = 10.0
 _MOST = 10_000
 _KILL_AFTER = 5.0  # beyond the grace, for a process whose loop no longer turns
 
@@ -55,16 +57,18 @@ def run(
     *,
     first: Spawned | None = None,
     upgrade: bool = False,
+    handover: Handover | None = None,
 ) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
 
     `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
+    `handover`: it takes over from another supervisor, and will be followed by one.
     """
     options = options or WorkerOptions()
     logs.configure(options.logs)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade)
+    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade, handover=handover)
     return asyncio.run(supervisor.run())
 
 
@@ -77,6 +81,7 @@ class Supervisor:
         bus: Bus | None = None,
         first: Spawned | None = None,
         upgrade: bool = False,
+        handover: Handover | None = None,
     ) -> None:
         self.target = target
         self.options = options
@@ -88,6 +93,10 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._insisted = asyncio.Event()
         self._exposure: Exposure | None = None
+        self._handover = handover
+        # Indexes at which a process may take the place of one that still ends.
+        replaces = options.max_memory is not None and not options.burst
+        self._spare = list(range(options.processes, 2 * options.processes)) if replaces else []
 
     def stop(self) -> None:
         """Drain every process; they end by themselves, at the latest when the grace is over."""
@@ -109,13 +118,18 @@ class Supervisor:
             self.bus.subscribe(tracing.buried, TasksFinished)
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(stop_signals(self.stop, self.stop_now))
+            if self._handover is not None:
+                self._handover.open(gone=self.stop_now)
+                stack.callback(self._handover.close)
             store = await self._reach(app)
             if store is None:
                 return 0
             stack.push_async_callback(store.close)
+            if not self.options.burst:
+                await declare_schedules(app, store, self.target, stopping=self._stopping)
             directory = stack.enter_context(private_directory())
             await self._expose(stack, store, directory)
-            capacity = self.options.slots * self.options.processes
+            capacity = self.options.slots * (self.options.processes + len(self._spare))
             table = SlotTable.create(directory / "slots", capacity)
             return await self._run(app, store, table)
 
@@ -132,7 +146,8 @@ class Supervisor:
 
     async def _expose(self, stack: contextlib.AsyncExitStack, store: Store, directory: Path) -> None:
         if self.options.metrics_port is not None:
-            page = exposed(store=store, bus=self.bus, directory=directory, options=self.options)
+            share = self._handover is not None
+            page = exposed(store=store, bus=self.bus, directory=directory, options=self.options, share=share)
             self._exposure = await stack.enter_async_context(page)
 
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
@@ -142,10 +157,11 @@ class Supervisor:
         await supervision.start()
         watching = asyncio.create_task(supervision.watch(), name="headrace.supervision")
         shepherds = [
-            asyncio.create_task(self._shepherd(index, store, table, pipeline), name=f"headrace.process.{index}")
+            asyncio.create_task(self._shepherd(store, table, pipeline).run(index), name=f"headrace.process.{index}")
             for index in range(self.options.processes)
         ]
         ending = asyncio.create_task(self._end_late(), name="headrace.end")
+        handing = asyncio.create_task(self._hand_over(table), name="headrace.handover")
         everyone = asyncio.gather(*shepherds)
         try:
             await asyncio.wait({everyone, watching, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -154,9 +170,9 @@ class Supervisor:
             # Without a store nothing can be given back: then the lease runs out and others rescue.
             return max(everyone.result(), default=0) if everyone.done() else 1
         finally:
-            for task in (ending, watching, everyone):
+            for task in (ending, handing, watching, everyone):
                 task.cancel()
-            await asyncio.gather(ending, watching, *shepherds, return_exceptions=True)
+            await asyncio.gather(ending, handing, watching, *shepherds, return_exceptions=True)
             for process in self.processes.values():
                 process.kill(spared=True)
                 process.process.close()
@@ -172,7 +188,7 @@ class Supervisor:
                 beats=beats,
                 lost=self._lease_lost,
             ),
-            Limits(table=table),
+            Limits(table=table, kill_memory=options.kill_memory),
             ProcessWatch(
                 processes=lambda: list(self.processes.values()),
                 table=table,
@@ -190,32 +206,37 @@ class Supervisor:
                 clock=SystemClock(),
                 rng=self._rng,
             ),
-            *upkeep_services(store, options),
+            *upkeep_services(store, options, self.bus),
+            *self._memory_watch(table),
             *([] if self._exposure is None else [self._exposure.keeper]),
+        ]
+
+    def _memory_watch(self, table: SlotTable) -> list[Service]:
+        if self.options.max_memory is None or not self._spare:
+            return []
+        return [
+            MemoryWatch(
+                limit=self.options.max_memory,
+                table=table,
+                processes=lambda: list(self.processes.values()),
+                may=lambda: bool(self._spare) and not self._stands_by and not self._stopping.is_set(),
+            )
         ]
 
     # --- one process after the other --------------------------------------------------------------------------------
 
-    async def _shepherd(self, index: int, store: Store, table: SlotTable, pipeline: Pipeline) -> int:
-        """Keeps the process of one index running; the exit code of its last."""
-        quick = 0
-        while True:
-            process = await self._start(index, store, table)
-            code = await process.process.wait()
-            process.process.close()
-            await self._bury(process, store, table, pipeline)
-            if self._stopping.is_set() or (self.options.burst and code == 0):
-                return 0
-            if self.options.burst and code == UNSTARTABLE:
-                return 1  # it has said why; the next would say the same
-            self.bus.emit(ProcessDied(worker=process.id, pid=process.pid, exit_code=code))
-            quick = quick + 1 if time.monotonic() - process.started < _QUICK_DEATH else 0
-            if quick:
-                pause = min(_LONGEST_BACKOFF, 0.05 * 2 ** min(quick, 10))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), pause)
-            if self._stopping.is_set():
-                return 0
+    def _shepherd(self, store: Store, table: SlotTable, pipeline: Pipeline) -> Shepherd:
+        return Shepherd(
+            start=lambda index: self._start(index, store, table),
+            bury=lambda process: self._bury(process, store, table, pipeline),
+            spare=self._spare,
+            table=table,
+            burst=self.options.burst,
+            stopping=self._stopping,
+            stands_by=lambda: self._stands_by,
+            give_up=self.stop,
+            bus=self.bus,
+        )
 
     async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
         spawned, self._spawned = self._spawned, None
@@ -227,9 +248,11 @@ class Supervisor:
                 index=index,
                 first_slot=index * self.options.slots,
                 metrics=None if self._exposure is None else self._exposure.address,
+                standby=self._stands_by,
             ),
             spawned,
         )
+        table.enter_stage(index, STARTING)
         self.processes[index] = process
         table.tick(index)
         await _insist(lambda: store.register(worker_record(process.id, self.options, pid=process.pid)))
@@ -239,6 +262,26 @@ class Supervisor:
         if self._stopping.is_set():
             process.signal(signal.SIGTERM)
         return process
+
+    @property
+    def _stands_by(self) -> bool:
+        """Another supervisor works until this one is told to begin."""
+        return self._handover is not None and not self._handover.begun.is_set()
+
+    async def _hand_over(self, table: SlotTable) -> None:
+        """Say when it could begin, begin when told to, and say when it has stopped beginning anything."""
+        if self._handover is None:
+            return
+        await until(lambda: all(table.stage(index) >= READY for index in range(self.options.processes)))
+        self._handover.say(CAN_BEGIN)
+        await self._handover.begun.wait()
+        for process in self.processes.values():
+            process.order(BEGIN)
+        await self._stopping.wait()
+        await until(
+            lambda: all(not each.alive or table.stage(each.index) >= LEAVING for each in self.processes.values())
+        )
+        self._handover.say(LEFT)
 
     async def _bury(self, process: WorkerProcess, store: Store, table: SlotTable, pipeline: Pipeline) -> None:
         """Settle what a dead process held: its slots say what it was inside of, the ledger what else it had."""

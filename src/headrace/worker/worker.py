@@ -23,8 +23,9 @@ from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
-from headrace.executors.slots import SlotRange, SlotTable
+from headrace.executors.slots import LEAVING, READY, SlotRange, SlotTable
 from headrace.executors.watchdog import WatchdogThread
+from headrace.runtime.memory import resident
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
@@ -40,11 +41,13 @@ from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
 from headrace.worker.reaching import reach
+from headrace.worker.scheduling import declare_schedules, scheduler_services
 from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
 from headrace.worker.services.heartbeat import Heartbeat
 from headrace.worker.services.listener import Listener
+from headrace.worker.services.outcomes import Outcomes
 from headrace.worker.services.rescuer import Rescuer, keep_beats
 from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter, Pruner, Retention, Unparker
 from headrace.worker.services.words import Words
@@ -55,9 +58,10 @@ _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 logger = logging.getLogger("headrace.worker")
 
 
-def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
+def upkeep_services(store: Store, options: WorkerOptions, bus: Bus) -> list[Service]:
     """The chores that one process per host should do: the supervisor, or a worker that has none."""
     return [
+        *scheduler_services(store, options, bus),
         Expirer(store=store, interval=min(5.0, options.lease / 3)),
         Unparker(store=store, interval=min(1.0, options.lease / 3)),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
@@ -80,6 +84,7 @@ class Worker:
         target: str | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        begin: asyncio.Event | None = None,
         executors: Callable[["Worker", Mapping[str, Any]], Mapping[Pool, Executor]] | None = None,
     ) -> None:
         self.app = app
@@ -91,17 +96,24 @@ class Worker:
         self.id = identity or new_worker_id()
         self.dispatcher: Dispatcher | None = None
         self.words: Words | None = None
+        self.outcomes: Outcomes | None = None
         self._store = store
         self._clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        self._begin = begin  # it stands by, with all that it needs, until this is set
         self._executors = executors or build_executors
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
+        self._retire = asyncio.Event()
         self._running = asyncio.Event()
 
     def stop(self) -> None:
         """Drain: claim no more, give back the buffer, let running tasks end within the grace. Idempotent."""
         self._stop.set()
+
+    def retire(self) -> None:
+        """Claim no more, give back the buffer, and end when the last task has ended, however long that takes."""
+        self._retire.set()
 
     def stop_now(self) -> None:
         """Give back what runs, too."""
@@ -124,6 +136,8 @@ class Worker:
                 tell_of_job_ends(store, self.bus)
             if self.slots is None:
                 self.slots = stack.enter_context(_private_slots(self.options))
+            if not self.supervised and self.target is not None and not self.options.burst:
+                await declare_schedules(self.app, store, self.target, stopping=self._stop)
             resources = await stack.enter_async_context(self._lifespan())
             while True:
                 try:
@@ -200,7 +214,7 @@ class Worker:
             assert self.slots is not None
             if not self.supervised:
                 await store.register(worker_record(self.id, self.options))
-                watchdog = WatchdogThread(self.slots.table)
+                watchdog = WatchdogThread(self.slots.table, kill_memory=self.options.kill_memory)
                 watchdog.start()
                 stack.callback(watchdog.stop)
             supervision = Supervision(self._services(store, dispatcher, pipeline, words))
@@ -220,7 +234,7 @@ class Worker:
                 await children.open()
                 break
             except (ChildrenFailed, OSError) as error:
-                if self.options.burst:
+                if self.options.burst or not self._has_begun:
                     raise Unstartable("the children that run `def` tasks do not start") from error
                 logger.error("%s\nno `def` task runs until this is mended; trying again in %g s", error, pause)
                 await asyncio.sleep(pause)
@@ -232,8 +246,11 @@ class Worker:
         assert self.slots is not None
         promoter = Promoter(store=store, poke=claimer.poke)
         dispatcher.on_delay = promoter.wake
+        self.outcomes = outcomes = Outcomes(store=store, worker=lambda: self.id)
+        dispatcher.on_finished = outcomes.note
         services: list[Service] = [
             words,
+            outcomes,
             dispatcher.starter,
             Pulse(slots=self.slots, turned=claimer.turned),
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
@@ -268,7 +285,7 @@ class Worker:
                     clock=self._clock,
                     rng=self._rng,
                 ),
-                *upkeep_services(store, options),
+                *upkeep_services(store, options, self.bus),
             ]
         return services
 
@@ -280,14 +297,17 @@ class Worker:
         self, store: Store, dispatcher: Dispatcher, supervision: Supervision, opening: asyncio.Task[None]
     ) -> None:
         """Until a stop is asked for, a burst is over, or a part died."""
-        claiming = asyncio.create_task(dispatcher.claimer.run(), name="headrace.claimer")
+        claiming = asyncio.create_task(self._claim(dispatcher, opening), name="headrace.claimer")
         parts = {
             claiming,
             asyncio.create_task(dispatcher.finisher.run(), name="headrace.finisher"),
             asyncio.create_task(supervision.watch(), name="headrace.supervision"),
             asyncio.create_task(_unless_it_fails(opening), name="headrace.children.watch"),
         }
-        ends: set[asyncio.Task[Any]] = {asyncio.create_task(self._stop.wait(), name="headrace.stop")}
+        ends: set[asyncio.Task[Any]] = {
+            asyncio.create_task(self._stop.wait(), name="headrace.stop"),
+            asyncio.create_task(self._retire.wait(), name="headrace.retire"),
+        }
         if self.options.burst:
             ends.add(asyncio.create_task(self._burst_over(store, dispatcher, opening), name="headrace.burst"))
         self.bus.emit(
@@ -308,6 +328,8 @@ class Worker:
                 # Not the fault of what ran meanwhile: it is drained as ever, or it would run again.
                 await self._drain(store, dispatcher, claiming, parts - {claiming} - done)
                 raise
+            if self._retire.is_set():
+                await self._let_end(dispatcher, parts - {claiming})
             await self._drain(store, dispatcher, claiming, parts - {claiming})
         except LeaseLost:
             await dispatcher.abandon()
@@ -317,6 +339,25 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*parts, *ends, return_exceptions=True)
             await dispatcher.close()
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._begin is None or self._begin.is_set()
+
+    async def _claim(self, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
+        if not self._has_begun and has_child_tasks(self.app):
+            await asyncio.wait({opening})
+        assert self.slots is not None
+        self.slots.table.note_need(self.slots.worker, resident() or 0)
+        self._say(READY)
+        if self._begin is not None:
+            await _either(self._begin, self._stop)
+        if not self._stop.is_set():
+            await dispatcher.claimer.run()
+
+    def _say(self, stage: int) -> None:
+        assert self.slots is not None
+        self.slots.table.enter_stage(self.slots.worker, stage)
 
     async def _burst_over(self, store: Store, dispatcher: Dispatcher, opening: asyncio.Task[None]) -> None:
         """Nothing is held, a claim that asked for everything found nothing, and nothing is due or ready.
@@ -345,13 +386,29 @@ class Worker:
                     since = None
             dispatcher.claimer.ask_everywhere()
 
+    async def _let_end(self, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
+        """Until nothing runs, or a stop is asked for: then what runs has the grace."""
+        self._start_no_more(dispatcher)
+        waits = {asyncio.create_task(dispatcher.wait_for_running(None)), asyncio.create_task(self._stop.wait())}
+        try:
+            await _until(waits, set(parts))
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _start_no_more(self, dispatcher: Dispatcher) -> int:
+        """How many go back."""
+        dispatcher.claimer.close()
+        released = len(dispatcher.holding.at(Stage.BUFFERED))
+        dispatcher.release_buffer()
+        self._say(LEAVING)
+        return released
+
     async def _drain(
         self, store: Store, dispatcher: Dispatcher, claiming: asyncio.Task[None], parts: set[asyncio.Task[None]]
     ) -> None:
         deadline = time.monotonic() + self.options.grace
-        dispatcher.claimer.close()
-        released = len(dispatcher.holding.at(Stage.BUFFERED))
-        dispatcher.release_buffer()
+        released = self._start_no_more(dispatcher)
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
         living = set(parts)
@@ -370,9 +427,10 @@ class Worker:
             late = await _until({flushing}, living, timeout=max(5.0, deadline - time.monotonic()))
         finally:
             flushing.cancel()
-        if self.words is not None:
-            with contextlib.suppress(StoreUnavailable):
-                await self.words.flush()
+        for said in (self.words, self.outcomes):
+            if said is not None:
+                with contextlib.suppress(StoreUnavailable):
+                    await said.flush()
         if not self.supervised:
             with contextlib.suppress(StoreUnavailable):
                 released += await store.deregister(self.id)
@@ -406,6 +464,15 @@ async def _unless_it_fails(task: asyncio.Task[None]) -> None:
     """Raises what it raises, and otherwise never ends."""
     await asyncio.shield(task)
     await asyncio.Event().wait()
+
+
+async def _either(one: asyncio.Event, other: asyncio.Event) -> None:
+    waits = {asyncio.create_task(event.wait()) for event in (one, other)}
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def _abandon(task: asyncio.Task[None]) -> None:

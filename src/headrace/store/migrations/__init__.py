@@ -16,7 +16,8 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, StaticPool, create_engine, event, text
+from sqlalchemy import Connection, StaticPool, create_engine, event, inspect, text
+from sqlalchemy.schema import DropSchema
 
 from headrace.core.errors import SchemaError, SettingsError
 from headrace.store.connect import postgres_dsn, sqlite_path
@@ -37,6 +38,27 @@ def upgrade(target: Target, *, name: str, revision: str = HEAD) -> None:
 def downgrade(target: Target, revision: str, *, name: str) -> None:
     """Take the app's tables back to `revision`; `base` removes them and everything in them."""
     _run(target, lambda connection: _alembic(command.downgrade, _config(connection, name), revision), name)
+
+
+def drop(url: str, *, name: str) -> None:
+    """Remove an app's schema from PostgreSQL with everything in it, and the one of a clock of its tests."""
+
+    def work(connection: Connection) -> None:
+        for schema in (name, f"{name}_clock"):
+            connection.execute(DropSchema(schema, cascade=True, if_exists=True))
+
+    _run(url, work, name)
+
+
+def empty(url: str, *, name: str) -> None:
+    """Remove everything that an app has in PostgreSQL, but for the tables themselves; for tests."""
+
+    def work(connection: Connection) -> None:
+        kept = {"meta", version_table("postgresql", name)[0]}
+        found = [f"{name}.{table}" for table in inspect(connection).get_table_names(schema=name) if table not in kept]
+        connection.execute(text(f"TRUNCATE {', '.join(found)}"))
+
+    _run(url, work, name)
 
 
 def current(target: Target, *, name: str) -> str | None:

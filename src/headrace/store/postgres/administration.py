@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from headrace._version import __version__
 from headrace.core.errors import SchemaError
-from headrace.store.base import Violation
+from headrace.store.base import StoreFacts, Violation
 from headrace.store.postgres.connection import Connection, Database
 
 
@@ -31,6 +31,18 @@ class Administration:
         from headrace.store import migrations
 
         return await migrations.async_current(self._database.dsn, name=self._database.name)
+
+    async def facts(self) -> StoreFacts:
+        [row] = await self._database.fetch(self._queries["facts"], repeatable=True)
+        return StoreFacts(
+            product="PostgreSQL",
+            version=divmod(row["version"], 10_000),
+            durable=row["fsync"] == "on" and row["synchronous_commit"] != "off",
+            durability=f"fsync={row['fsync']} synchronous_commit={row['synchronous_commit']}",
+            size=row["size"],
+            connections=row["connections"],
+            most_connections=row["most_connections"],
+        )
 
     async def check(self) -> list[Violation]:
         from headrace.store.checker import check_rows, statements
@@ -57,6 +69,11 @@ class Administration:
         if schema is not None and schema not in known_revisions():
             raise SchemaError(
                 f"{place} has the schema {schema}, which is newer than this code ({__version__}): upgrade headrace"
+            )
+        if schema is not None and schema != max(known_revisions()):
+            raise SchemaError(
+                f"{place} has the schema {schema} of an older version, and this code ({__version__}) needs "
+                f"{max(known_revisions())}; run `headrace db upgrade -d` with this URL, or with module:app, first"
             )
         if _version(min_code) > _version(__version__):
             raise SchemaError(f"{place} needs headrace {min_code} or newer; this is {__version__}")

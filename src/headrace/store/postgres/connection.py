@@ -1,6 +1,7 @@
 """The pool, and how a verb survives what a database does: deadlocks, lost connections, a missing schema.
 
 Nothing here leaves state in a session (no SET, no advisory lock), so that a transaction pooler may stand in between.
+The clock of a test does (see `clock`); a store has none unless it is given one.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ import asyncpg
 from headrace.core.errors import SchemaError, StoreError, StoreUnavailable
 from headrace.runtime.faults import reached
 from headrace.store.base import JobEndListener, StoreOptions
+from headrace.store.postgres.clock import SessionClock
 
 type Rows = list[Any]
 
@@ -96,6 +98,8 @@ class Database:
         self._aside: tuple[Any, float] | None = None  # a connection of the pool, and since when it is idle
         self._waiting = 0  # for one of the pool
         self.job_ended: JobEndListener | None = None
+        clock = options.extra.get("clock")
+        self._clock = None if clock is None else SessionClock(clock, options.name)
 
     @property
     def is_open(self) -> bool:
@@ -112,6 +116,9 @@ class Database:
                 connection_class=_PlainConnection,
                 **self.connect_arguments(),
             )
+            if self._clock is not None:
+                async with self.connection() as connection:
+                    await self._clock.install(connection)
         except NOT_CONNECTED as error:
             raise not_connected(error, self.dsn) from error
 
@@ -138,6 +145,8 @@ class Database:
             arguments["statement_cache_size"] = extra["statement_cache_size"]
         if extra.get("echo"):
             arguments["init"] = _echo_statements
+        if self._clock is not None:
+            arguments["server_settings"] = self._clock.server_settings
         return arguments
 
     async def fetch(self, sql: str, *arguments: Any, repeatable: bool = False, verb: str = "") -> Rows:
@@ -204,6 +213,8 @@ class Database:
         try:
             connection, kept = await self._take(pool), False
             try:
+                if self._clock is not None:
+                    await self._clock.set(connection)
                 yield connection
                 kept = self._keep(pool, connection)
             finally:

@@ -7,8 +7,8 @@ from typing import Any
 from headrace.core.lanes import Lane
 from headrace.core.states import TERMINAL, AttemptState, TaskState
 from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
-from headrace.store.base import COUNTED_AT_MOST, LogLine
-from headrace.store.postgres.connection import Database
+from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
+from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.reports import visible
 
 
@@ -88,10 +88,27 @@ class Inspection:
         )
 
     async def logs(
-        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
+        self,
+        task: int,
+        *,
+        claim_no: int | None = None,
+        after: int = -1,
+        seen: tuple[int, int] | None = None,
+        limit: int = 1000,
     ) -> list[LogLine]:
-        rows = await self._database.fetch(self._queries["logs"], task, claim_no, after, limit, repeatable=True)
+        claim, seq = seen or (-1, -1)
+        rows = await self._database.fetch(
+            self._queries["logs"], task, claim_no, after, claim, seq, limit, repeatable=True
+        )
         return [LogLine(**row) for row in rows]
+
+    async def live_names(self, *, limit: int = COUNTED_AT_MOST) -> list[NameCount]:
+        rows = await self._database.fetch(self._queries["live_names"], limit, repeatable=True)
+        return [NameCount(**row) for row in rows]
+
+    async def gate_holders(self, key: str, *, limit: int = 10) -> list[int]:
+        order = key.removeprefix("order:") if key.startswith("order:") else None
+        return column(await self._database.fetch(self._queries["gate_holders"], key, order, limit, repeatable=True))
 
     async def now(self) -> datetime:
         [row] = await self._database.fetch(self._queries["now"], repeatable=True)

@@ -13,12 +13,14 @@ from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
 from headrace.store.postgres.finishing import Finishing
+from headrace.store.postgres.firing import Firings
 from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
 from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.queues import Queues
 from headrace.store.postgres.retrying import Retrying
+from headrace.store.postgres.schedules import Schedules
 from headrace.store.postgres.upkeep import Upkeep
 from headrace.store.postgres.wakeups import Listener, Waker
 from headrace.store.queries import load_queries
@@ -56,6 +58,8 @@ class PostgresStore:
         upkeep = Upkeep(database, queries)
         liveness = Liveness(database, queries, finishing, claims, low_water)
         jobs = Jobs(database, queries, enqueueing)
+        schedules = Schedules(database, queries)
+        firings = Firings(database, queries, enqueueing, schedules)
         queues = Queues(database, queries, self._waker)
         checkpoints = Checkpoints(database, queries)
 
@@ -67,6 +71,8 @@ class PostgresStore:
         self.unpark = upkeep.unpark
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
+        self.prunable = upkeep.prunable
+        self.purge = upkeep.purge
         self.retry_depth = upkeep.retry_depth
         self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
@@ -84,6 +90,18 @@ class PostgresStore:
         self.list_jobs = jobs.list_jobs
         self.cancel_job = jobs.cancel_job
         self.retry_failed = retrying.retry_failed
+        self.put_schedules = schedules.put_schedules
+        self.declare_schedules = schedules.declare_schedules
+        self.schedules = schedules.schedules
+        self.get_schedule = schedules.get_schedule
+        self.pause_schedule = schedules.pause_schedule
+        self.resume_schedule = schedules.resume_schedule
+        self.remove_schedule = schedules.remove_schedule
+        self.due_schedules = schedules.due_schedules
+        self.set_schedule_aside = schedules.set_schedule_aside
+        self.schedule_runs = schedules.schedule_runs
+        self.fire = firings.fire
+        self.run_schedule = firings.run_schedule
         self.pause = queues.pause
         self.resume = queues.resume
         self.queue_names = queues.queue_names
@@ -96,11 +114,18 @@ class PostgresStore:
         self.counts = inspection.counts
         self.append_logs = inspection.append_logs
         self.logs = inspection.logs
+        self.live_names = inspection.live_names
+        self.gate_holders = inspection.gate_holders
         self.now = inspection.now
         self.upgrade = self._administration.upgrade
         self.downgrade = self._administration.downgrade
         self.schema_revision = self._administration.schema_revision
+        self.facts = self._administration.facts
         self.check = self._administration.check
+
+    @property
+    def database(self) -> Database:
+        return self._database
 
     async def open(self) -> None:
         await self._database.open()

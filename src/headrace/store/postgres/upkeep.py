@@ -1,7 +1,7 @@
 """What services do on the side: bounded, and safe in many processes at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.core.states import TERMINAL, Reason
 from headrace.store.base import COUNTED_AT_MOST, Pruned
@@ -94,8 +94,25 @@ class Upkeep:
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
+        runs = await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
         await self._database.run(prune_gates, repeatable=True)
-        return Pruned(tasks=tasks[0], results=len(results), workers=len(workers), keys=len(keys), jobs=len(jobs))
+        return Pruned(
+            tasks=tasks[0],
+            results=len(results),
+            workers=len(workers),
+            keys=len(keys),
+            jobs=len(jobs),
+            runs=runs[0][0],
+        )
+
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        [(tasks, results, workers, keys, jobs)] = await self._database.fetch(
+            self._queries["prunable"], keep, repeatable=True
+        )
+        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)

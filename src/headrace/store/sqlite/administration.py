@@ -3,16 +3,18 @@
 import contextlib
 import re
 import sqlite3
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from headrace._version import __version__
 from headrace.core.errors import SchemaError, StoreError
-from headrace.store.base import StoreOptions, Violation
+from headrace.store.base import StoreFacts, StoreOptions, Violation
 from headrace.store.queries import for_app
-from headrace.store.sqlite.connection import MEMORY, Database, Part, Work
+from headrace.store.sqlite.connection import MEMORY, Database, Part, Transaction, Work
 from headrace.store.sqlite.mounts import NETWORK, file_system
 
+_SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")  # as the pragma counts them
 _HAS_SCHEMA = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 
@@ -41,26 +43,37 @@ def use_wal(connection: sqlite3.Connection, path: str) -> None:
 
 
 def is_made(path: str, name: str) -> bool:
-    """Whether `prepare` would only read: the file has its mode and a schema."""
+    """Whether `prepare` would only read: the file has its mode and the newest schema."""
     if path == MEMORY or not Path(path).exists():
         return False
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=0)) as connection:
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-            return mode == "wal" and connection.execute(_HAS_SCHEMA, (f"{name}_meta",)).fetchone() is not None
+            if mode != "wal" or connection.execute(_HAS_SCHEMA, (f"{name}_meta",)).fetchone() is None:
+                return False
+            return not _is_older(_meta(connection, name).get("schema"))
     except sqlite3.Error:
         return False  # whatever it is, `prepare` meets it again and tells
 
 
 def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) -> None:
-    """A new writing connection, under the lock between processes: the schema is made once, a newer one is refused."""
+    """A new writing connection, under the lock between processes where the file needs a change: the schema is made or
+    upgraded once, a newer one is refused. Migrations only add, so whoever has the file open goes on.
+    """
     use_wal(connection, path)
     if connection.execute(_HAS_SCHEMA, (f"{options.name}_meta",)).fetchone() is None:
         if not options.migrate:
             raise SchemaError(f"{path} has no schema of the app {options.name!r}; run: headrace db upgrade")
         _upgrade(connection, options.name)
-    sql = for_app("SELECT key, value FROM headrace_meta WHERE key IN ('schema', 'min_code')", options.name)
-    meta: dict[str, str] = dict(connection.execute(sql).fetchall())
+    meta = _meta(connection, options.name)
+    if _is_older(meta.get("schema")):
+        if not options.migrate:
+            raise SchemaError(
+                f"{path} has the schema {meta['schema']} and this code ({__version__}) needs {newest_revision()}; "
+                "run: headrace db upgrade"
+            )
+        _upgrade(connection, options.name)
+        meta = _meta(connection, options.name)
     schema, min_code = meta.get("schema"), meta.get("min_code", "0")
     if schema is not None and schema not in known_revisions():
         raise SchemaError(
@@ -70,6 +83,20 @@ def prepare(connection: sqlite3.Connection, path: str, options: StoreOptions) ->
         raise SchemaError(f"{path} needs headrace {min_code} or newer; this is {__version__}")
 
 
+def _meta(connection: sqlite3.Connection, name: str) -> dict[str, str]:
+    sql = for_app("SELECT key, value FROM headrace_meta WHERE key IN ('schema', 'min_code')", name)
+    return dict(connection.execute(sql).fetchall())
+
+
+def _is_older(schema: str | None) -> bool:
+    return schema is not None and schema != newest_revision() and schema in known_revisions()
+
+
+def newest_revision() -> str:
+    return max(known_revisions())
+
+
+@cache
 def known_revisions() -> set[str]:
     """From the names of the migrations' files: importing Alembic would cost every process a quarter of a second."""
     files = resources.files("headrace.store").joinpath("migrations", "versions").iterdir()
@@ -115,6 +142,22 @@ class Administering(Part):
             return await bare.alone(work)
         finally:
             await bare.close()
+
+    async def facts(self) -> StoreFacts:
+        def read(transaction: Transaction) -> StoreFacts:
+            def pragma(name: str) -> int | str:
+                return transaction.connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+            synchronous = _SYNCHRONOUS[int(pragma("synchronous"))]
+            return StoreFacts(
+                product="SQLite",
+                version=sqlite3.sqlite_version_info,
+                durable=synchronous in ("FULL", "EXTRA"),
+                durability=f"journal_mode={pragma('journal_mode')} synchronous={synchronous}",
+                size=int(pragma("page_count")) * int(pragma("page_size")),
+            )
+
+        return await self.database.read(read)
 
     async def check(self) -> list[Violation]:
         from headrace.store.checker import check_sqlite

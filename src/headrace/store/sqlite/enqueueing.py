@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from headrace.core.batch import Batch, Run, is_plain, runs_of
-from headrace.core.errors import DuplicateTask, EnqueueError, NotFound, WrongState
+from headrace.core.errors import DuplicateTask, EnqueueError, MovedAway, NotFound, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.states import JOB_TERMINAL, JobState, TaskState
 from headrace.core.task import Enqueued, Key, NewTask
@@ -66,6 +66,8 @@ def enqueue_program(
     if wanted:
         found = yield Statement(queries["key_holders"], (_json(wanted),))
         for scope, key, task, expires_at, state, created_at, job, order_at in found:
+            if expires_at is None and state is None and (yield Statement(queries["moved_to"])):
+                raise MovedAway(key, task)  # held while its task lives, and that is not here any more
             if expires_at is None or expires_at > now:
                 holders[scope, key] = _Holder(
                     task=task, state=state, created_at=created_at or now, job=job, order_at=order_at or now

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from headrace.core.lanes import Lane
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import AttemptRecord, QueueRecord, Ref, TaskFilter, TaskRecord
-from headrace.store.base import LogLine
+from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.counting import counts, queue_names, queues
@@ -83,14 +83,38 @@ class Inspecting(Part):
         await self.database.write(lambda transaction: transaction.run_many("append_log", rows))
 
     async def logs(
-        self, task: int, *, claim_no: int | None = None, after: int = -1, limit: int = 1000
+        self,
+        task: int,
+        *,
+        claim_no: int | None = None,
+        after: int = -1,
+        seen: tuple[int, int] | None = None,
+        limit: int = 1000,
     ) -> list[LogLine]:
-        parameters = {"task": task, "claim_no": claim_no, "after": after, "limit": limit}
+        claim, seq = seen or (-1, -1)
+        parameters = {
+            "task": task,
+            "claim_no": claim_no,
+            "after": after,
+            "seen_claim": claim,
+            "seen_seq": seq,
+            "limit": limit,
+        }
         rows = await self.database.read(lambda transaction: transaction.rows("logs", parameters))
         return [
             LogLine(task=task, claim_no=claim, seq=seq, at=from_micros(at), stream=stream, line=line)
             for task, claim, seq, at, stream, line in rows
         ]
+
+    async def live_names(self, *, limit: int = COUNTED_AT_MOST) -> list[NameCount]:
+        rows = await self.database.read(lambda transaction: transaction.rows("live_names", (limit,)))
+        return [NameCount(name=name, kind=kind, n=n, oldest=oldest) for name, kind, n, oldest in rows]
+
+    async def gate_holders(self, key: str, *, limit: int = 10) -> list[int]:
+        parameters = {"key": key, "order": key.removeprefix("order:"), "limit": limit}
+        query = "order_holders" if key.startswith("order:") else "gate_holders"
+        rows = await self.database.read(lambda transaction: transaction.rows(query, parameters))
+        return [task for (task,) in rows]
 
     async def now(self) -> datetime:
         return from_micros(self.database.now())

@@ -1,8 +1,11 @@
 """The fate of a job: counters by sums, its end, and the hook that runs once."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from headrace.core.errors import MovedAway
 from headrace.core.states import JobState, Reason
+from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import JobEnd
 from headrace.store.hooks import hook_task
 from headrace.store.sqlite.connection import Transaction
@@ -62,12 +65,20 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
         hook = row[2] if state == JobState.COMPLETED else row[3]
         if hook is not None:
             task = hook_task(hook)
-            (answer,) = enqueue(transaction, [task])
+            (answer,) = _enqueue_hook(transaction, task)
             made = task if answer.created else None
     started_at = None if row is None else row[4]
     took = None if started_at is None else (transaction.now - started_at) / 1e6
     transaction.job_ends.append(JobEnd(job=job, state=state, took=took, hook=made))
     return True
+
+
+def _enqueue_hook(transaction: Transaction, task: NewTask) -> list[Enqueued]:
+    try:
+        return enqueue(transaction, [task])
+    except MovedAway:
+        # Nobody can ask the other database from in here. A hook may run twice beside another; it must not be lost.
+        return enqueue(transaction, [replace(task, keys=())])
 
 
 def cancel_rest(transaction: Transaction, job: int, reason: str) -> int:

@@ -16,8 +16,10 @@ from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
+from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.retrying import Retrying
 from headrace.store.sqlite.riding import rider
+from headrace.store.sqlite.schedules import Scheduling
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -32,9 +34,11 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Scheduling,
     Inspecting,
     Checkpointing,
     Administering,
+    Tracing,
     Waking,
 ):
     """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""

@@ -1,6 +1,7 @@
 """What services do on the side. Every call is bounded; the work of one call may be several short transactions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
@@ -55,6 +56,29 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
     return readied, keys[-1] if len(keys) >= limit else ""
 
 
+# With everything that is keyed by the task; a job's counters know of more from then on.
+_REMOVAL = (
+    "note_pruned_jobs",
+    "prune_attempts",
+    "prune_logs",
+    "prune_checkpoints",
+    "prune_task_keys",
+    "prune_history",
+)
+
+
+def _remove(transaction: Transaction, ids: Iterable[int]) -> None:
+    parameters = (ids_json(ids),)
+    for query in _REMOVAL:
+        transaction.run(query, parameters)
+
+
+def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
+    found = [id for (id,) in transaction.rows("dead_letters", (ids_json(ids),))]
+    _remove(transaction, found)
+    return found
+
+
 def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
     # State by state: the index on the state is the one in the order of their ends. When there are enough, only what is
     # older than the last of them counts.
@@ -65,17 +89,12 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
         oldest = sorted([*oldest, *transaction.rows("old_history", parameters)])[:limit]
         if len(oldest) == limit:
             before = oldest[-1][0]
-    ids = ids_json(id for _, id in oldest)
-    for query in (
-        "note_pruned_jobs",
-        "prune_attempts",
-        "prune_logs",
-        "prune_checkpoints",
-        "prune_task_keys",
-        "prune_history",
-    ):
-        transaction.run(query, (ids,))
+    _remove(transaction, (id for _, id in oldest))
     return len(oldest)
+
+
+def _prune_runs(transaction: Transaction, until: int, limit: int) -> int:
+    return transaction.run("prune_schedule_runs", {"until": until, "limit": limit})
 
 
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
@@ -124,15 +143,34 @@ class Maintaining(Part):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         until = self.database.now() - seconds_to_micros(keep)
-        tasks = 0
-        while tasks < limit:
-            most = min(_AT_ONCE, limit - tasks)
-            n = await self.database.write(lambda transaction, most=most: _prune_history(transaction, until, most))
-            tasks += n
+        tasks = await self._in_batches(limit, lambda transaction, most: _prune_history(transaction, until, most))
+        runs = await self._in_batches(limit, lambda transaction, most: _prune_runs(transaction, until, most))
+        rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
+        return replace(rest, tasks=tasks, runs=runs)
+
+    async def _in_batches(self, limit: int, prune: Callable[[Transaction, int], int]) -> int:
+        """How many it removed, in short transactions."""
+        removed = 0
+        while removed < limit:
+            most = min(_AT_ONCE, limit - removed)
+            n = await self.database.write(lambda transaction, most=most: prune(transaction, most))
+            removed += n
             if n < most:
                 break
-        rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
-        return Pruned(tasks=tasks, results=rest.results, workers=rest.workers, keys=rest.keys, jobs=rest.jobs)
+        return removed
+
+    async def purge(self, ids: Sequence[int]) -> list[int]:
+        return await self.database.write(lambda transaction: purge(transaction, ids))
+
+    async def prunable(self, *, keep: float) -> Pruned:
+        def count_all(transaction: Transaction) -> Pruned:
+            until = transaction.now - seconds_to_micros(keep)
+            [(tasks, results, workers, keys, jobs)] = transaction.rows(
+                "prunable", {"now": transaction.now, "until": until}
+            )
+            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+
+        return await self.database.read(count_all)
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         rows = await self.database.read(

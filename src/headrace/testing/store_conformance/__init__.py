@@ -2,6 +2,12 @@
 
 A case is a coroutine function over a `Ledger`: an open store on an empty database, and time that can be let pass.
 
+    class TestMyStore(StoreConformance):
+        def make_store(self):
+            return MyStore(url_of_an_empty_database)
+
+gives pytest one test for each case; or, without a class:
+
     @pytest.mark.parametrize("case", all_cases(), ids=str)
     def test_conformance(case):
         asyncio.run(exercise(case, lambda: MyStore(url)))
@@ -29,18 +35,20 @@ from headrace.testing.store_conformance import (
     queues,
     refused_reports,
     retry,
+    schedules,
     start,
     upkeep,
 )
 from headrace.testing.store_conformance.case import Case, exercise
 from headrace.testing.store_conformance.ledger import Ledger
+from headrace.testing.store_conformance.suite import StoreConformance
 
-__all__ = ["Case", "Ledger", "all_cases", "exercise"]
+__all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
     refused_reports, dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints,
-    logs, concurrency,
+    logs, schedules, concurrency,
 )  # fmt: skip
 
 

@@ -1,7 +1,9 @@
 """Dead letters: whatever failed for good under a policy that keeps them, also where no worker settled it."""
 
+from typing import Any
+
 from headrace.core.states import Reason, TaskState
-from headrace.core.task import Key, NewJob, TaskFilter
+from headrace.core.task import Key, NewJob, Ref, TaskFilter
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import (
     Ledger,
@@ -108,3 +110,49 @@ async def a_hook_is_a_task_like_any_other(ledger: Ledger) -> None:
     assert await ledger.store.expire() == 1
     (record,) = await ledger.store.list(TaskFilter(dead_letter=True))
     assert (record.name, record.reason) == ("hook", Reason.EXPIRED)
+
+
+async def dead(ledger: Ledger, **options: Any) -> int:
+    """A dead letter of one failed attempt."""
+    task_id = await ledger.enqueue_one(dead_letter=True, queue="dead", **options)
+    await ledger.finish("a", failed_for_good(await ledger.claim_one(queue="dead")))
+    return task_id
+
+
+@cases.add()
+async def purge_removes_dead_letters_and_nothing_else(ledger: Ledger) -> None:
+    gone, stays = await dead(ledger), await dead(ledger)
+    (attempt,) = await ledger.attempts(gone)
+    await ledger.store.append_logs([(Ref(gone, attempt.claim_no), 0, "stdout", "line")])
+    await ledger.enqueue(task(), task(), task())
+    done, failure, held = await ledger.claim()
+    await ledger.finish("a", completed(done), failed_for_good(failure))
+    others = [done.id, failure.id, held.id, 987_654_321]
+    assert await ledger.store.purge([gone, *others]) == [gone]
+    assert set(await ledger.store.get([gone, stays, *others])) == {stays, done.id, failure.id, held.id}
+    assert await ledger.attempts(gone) == []
+    assert await ledger.store.logs(gone) == []
+    assert await listed(ledger) == {stays}
+    assert await ledger.store.purge([gone]) == []
+    assert await ledger.store.purge([]) == []
+
+
+@cases.add()
+async def purge_leaves_a_job_that_is_not_over(ledger: Ledger) -> None:
+    job, (first, _) = await ledger.store.create_job(
+        NewJob(name="j", tasks=(task(dead_letter=True, critical=False), task(queue="later")))
+    )
+    await ledger.finish("a", failed_for_good(await ledger.claim_one()))
+    assert await listed(ledger) == {first.id}
+    assert await ledger.store.purge([first.id]) == []
+    await ledger.store.cancel_job(job)
+    assert await ledger.store.purge([first.id]) == [first.id]
+
+
+@cases.add()
+async def purge_frees_the_names_kept_for_a_retry(ledger: Ledger) -> None:
+    key = (Key(scope="unique", key="k"),)
+    gone = await dead(ledger, keys=key)
+    assert await ledger.store.purge([gone]) == [gone]
+    (made,) = await ledger.store.enqueue([task(keys=key)])
+    assert made.created

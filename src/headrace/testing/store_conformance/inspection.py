@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from headrace.core.limits import Gate
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.testing.store_conformance.case import Cases
@@ -91,3 +92,40 @@ async def arguments_and_errors_are_typed(ledger: Ledger) -> None:
     assert record.arguments == '{"a":[1,null,true]}'
     assert (record.reason, record.worker, record.job, record.result, record.error_class) == (None,) * 5
     assert (record.progress, record.waiting_on, record.expires_at, record.started_at) == (None,) * 4
+
+
+@cases.add()
+async def names_of_live_tasks(ledger: Ledger) -> None:
+    first, *_ = await ledger.enqueue(task("x.mail"), task("x.mail", delay=600), task("x.web", queue="web"))
+    await ledger.finish("a", completed(await ledger.claim_one(queue="web")))
+    assert [(found.name, found.kind, found.n, found.oldest) for found in await ledger.store.live_names()] == [
+        ("x.mail", "function", 2, first)
+    ]
+    assert [found.n for found in await ledger.store.live_names(limit=1)] == [1]
+
+
+@cases.add()
+async def whom_a_parked_task_waits_for(ledger: Ledger) -> None:
+    limit = (Gate(kind="limit", key="printer", n=1),)
+    order = (Gate(kind="order", key="account"),)
+    await ledger.enqueue(*[task(gates=limit) for _ in range(2)], *[task(gates=order) for _ in range(2)])
+    claims = await ledger.claim()
+    answer = await ledger.store.admit("a", claims)
+    parked = await ledger.store.get([parked.id for parked in answer.parked])
+    waits = {record.waiting_on: record.id for record in parked.values()}
+    assert set(waits) == {"limit:printer", "order:account"}
+    for key, waiting in waits.items():
+        (holder,) = await ledger.store.gate_holders(str(key))
+        assert holder in {admitted.id for admitted in answer.admitted}
+        assert holder != waiting
+    assert await ledger.store.gate_holders("limit:nobody") == []
+
+
+@cases.add()
+async def what_the_database_says_of_itself(ledger: Ledger) -> None:
+    facts = await ledger.store.facts()
+    assert facts.version > (3,)
+    assert facts.durable, facts.durability
+    assert facts.size > 0
+    if facts.connections is not None and facts.most_connections is not None:
+        assert 0 < facts.connections <= facts.most_connections

@@ -56,3 +56,19 @@ async def lines_that_text_columns_refuse(ledger: Ledger) -> None:
     assert (kept[0], kept[3]) == ("good", "good again")
     assert "inside" in kept[1]
     assert "pair" in kept[2]
+
+
+@cases.add()
+async def page_by_page_over_all_attempts(ledger: Ledger) -> None:
+    task_id = await ledger.enqueue_one()
+    expected: list[tuple[int, int]] = []
+    for _ in range(3):
+        claim = await ledger.claim_due()
+        await ledger.store.append_logs([(ref(claim), n, "stdout", str(n)) for n in range(3)])
+        expected += [(claim.claim_no, n) for n in range(3)]
+        await ledger.finish("a", failed(claim))
+    found: list[tuple[int, int]] = []
+    while page := await ledger.store.logs(task_id, seen=found[-1] if found else None, limit=2):
+        assert len(page) <= 2
+        found += [(line.claim_no, line.seq) for line in page]
+    assert found == expected

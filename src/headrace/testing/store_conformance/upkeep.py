@@ -1,6 +1,6 @@
 """What services do on the side: bounded, repeatable, harmless when many do it."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from headrace.core.limits import Gate
 from headrace.core.states import Reason, TaskState
@@ -157,6 +157,25 @@ async def prune_is_bounded(ledger: Ledger) -> None:
     await ledger.let_pass(0.05)
     assert (await ledger.store.prune(keep=0.01, limit=4)).tasks == 4
     assert (await ledger.store.prune(keep=0.01, limit=100)).tasks == 6
+
+
+@cases.add()
+async def prunable_says_what_prune_then_removes(ledger: Ledger) -> None:
+    """Of each kind, and nothing of what stays: a young result, an open job's task, a worker that lives."""
+    await ledger.register("gone", "here")
+    await ledger.store.deregister("gone")
+    await ledger.store.create_job(NewJob(name="over", tasks=(task(), task())))
+    open_job, _ = await ledger.store.create_job(NewJob(name="open", tasks=(task(), task(delay=600))))
+    await ledger.enqueue(*(task(keys=(Key(scope="idem", key=f"k{n}", ttl=0.01),)) for n in range(3)))
+    await ledger.finish("here", *(replace(completed(c, "1"), result_ttl=600) for c in await ledger.claim("here")))
+    await ledger.let_pass(0.3)
+    there = await ledger.store.prunable(keep=0.2)
+    assert (there.tasks, there.workers, there.keys, there.jobs, there.results) == (5, 1, 3, 1, 0)
+    assert await ledger.store.prunable(keep=0.2) == there, "it removes nothing"
+    pruned = await ledger.store.prune(keep=0.2)
+    assert pruned == there
+    assert (await ledger.job(open_job)).completed == 1
+    assert not any(asdict(await ledger.store.prunable(keep=0.2)).values())
 
 
 @cases.add()

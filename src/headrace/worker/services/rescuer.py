@@ -19,6 +19,7 @@ from headrace.store.base import Store
 from headrace.telemetry.events import Bus, Rescued, TasksFinished
 from headrace.worker.death import Beat, Observation, judge, next_look, observe, wall_clock_stepped
 from headrace.worker.execution import Pipeline
+from headrace.worker.services.outcomes import count_for, counted
 
 _BATCH = 500
 ALIVE = ("active", "idle", "stopping")
@@ -84,6 +85,8 @@ async def empty_hands(
         ]
         charged += sum(settlement.charged for _, settlement in finished)
         released += sum(not settlement.charged for _, settlement in finished)
+        if counts := counted(finished):
+            await count_for(store, worker, counts)
         if bus is not None and finished:
             bus.emit(TasksFinished(finished=finished, worker=worker))
         if not report.accepted and not report.repeated:

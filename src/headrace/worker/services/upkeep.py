@@ -88,4 +88,5 @@ class Pruner(Service):
     async def run_once(self) -> float | None:
         pruned = await self._store.prune(keep=self._retention.keep, limit=self._retention.batch)
         # More waits: go on soon, but leave the database some air.
-        return 1.0 if max(pruned.tasks, pruned.results, pruned.keys) >= self._retention.batch else None
+        most = max(pruned.tasks, pruned.results, pruned.keys, pruned.runs)
+        return 1.0 if most >= self._retention.batch else None

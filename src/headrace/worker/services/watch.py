@@ -12,13 +12,13 @@ _STALL = 1.0
 
 
 class Limits(Service):
-    """Keeps the time limits: a signal at the soft one, a verdict and a kill at the hard one."""
+    """Keeps the limits of time and memory: a signal at the soft one, a verdict and a kill at a hard one."""
 
     name = "limits"
 
-    def __init__(self, *, table: SlotTable) -> None:
+    def __init__(self, *, table: SlotTable, kill_memory: int | None = None) -> None:
         super().__init__(Pace(interval=0.05, jitter=0.0))
-        self._watchdog = Watchdog(table)
+        self._watchdog = Watchdog(table, kill_memory=kill_memory)
 
     async def run_once(self) -> None:
         self._watchdog.run_once()

@@ -107,7 +107,23 @@ ON CONFLICT (task, claim_no, seq) DO NOTHING;
 -- The lines of a task, or of one of its attempts, after a sequence number.
 SELECT task, claim_no, seq, at, stream, line FROM headrace.logs
 WHERE task = $1 AND ($2::integer IS NULL OR claim_no = $2) AND seq > $3
-ORDER BY claim_no, seq LIMIT $4;
+  AND (claim_no, seq) > ($4::integer, $5::integer)
+ORDER BY claim_no, seq LIMIT $6;
+
+-- name: live_names
+-- Over the oldest tasks, by the primary key.
+SELECT t.name, t.kind, count(*)::integer AS n, min(t.id) AS oldest
+FROM (SELECT name, kind, id FROM headrace.tasks ORDER BY id LIMIT $1) AS t
+GROUP BY t.name, t.kind ORDER BY t.name, t.kind;
+
+-- name: gate_holders
+-- Whoever is in its slots; of an order also the first, which is the same one while it runs.
+SELECT s.task FROM headrace.slots s WHERE s.key = $1
+UNION
+SELECT first.id FROM (
+    SELECT t.id FROM headrace.tasks t WHERE t.order_key = $2::text ORDER BY t.created_at, t.id LIMIT 1
+) AS first
+ORDER BY 1 LIMIT $3;
 
 -- name: now
 -- The clock that everything goes by.

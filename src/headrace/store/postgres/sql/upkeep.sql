@@ -92,6 +92,28 @@ WITH clock AS MATERIALIZED (
 )
 SELECT count(*) FROM gone;
 
+-- name: purge
+-- Removes dead letters by id, as prune_tasks does. One whose job is not over stays: its fate and its retry ask for it.
+WITH old AS MATERIALIZED (
+    SELECT h.id, h.job FROM headrace.history h
+    WHERE h.id = ANY ($1::bigint[]) AND h.dead_letter AND h.state = 'failed'
+      AND NOT EXISTS (SELECT FROM headrace.jobs j WHERE j.id = h.job AND j.completed_at IS NULL)
+    ORDER BY h.id FOR UPDATE
+), notes AS (
+    INSERT INTO headrace.meta (key, value)
+    SELECT DISTINCT 'pruned job ' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1
+    ON CONFLICT (key) DO NOTHING
+), attempts AS (
+    DELETE FROM headrace.attempts a USING old WHERE a.task = old.id
+), logs AS (
+    DELETE FROM headrace.logs l USING old WHERE l.task = old.id
+), steps AS (
+    DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
+), names AS (
+    DELETE FROM headrace.keys k USING old WHERE k.task = old.id AND k.expires_at = to_timestamp(0)
+)
+DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id;
+
 -- name: prune_results
 -- Drops results whose time to live is over; that there was one stays known.
 WITH old AS (
@@ -184,3 +206,32 @@ VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3::double precision))
 ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded.expires_at
 WHERE l.worker = excluded.worker OR l.expires_at <= clock_timestamp()
 RETURNING l.worker;
+
+-- name: prunable
+-- What all calls of prune together would remove: the same conditions as theirs.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now, clock_timestamp() - make_interval(secs => $1::double precision) AS until
+)
+SELECT
+    (
+        SELECT count(*) FROM headrace.history h
+        WHERE h.finished_at < clock.until AND NOT EXISTS (
+            SELECT FROM headrace.jobs j
+            WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= clock.until)
+        )
+    ),
+    (SELECT count(*) FROM headrace.history h WHERE h.result_expires_at <= clock.now AND h.finished_at >= clock.until),
+    (
+        SELECT count(*) FROM headrace.workers w
+        WHERE w.state = 'stopped' AND w.stopped_at < clock.until
+          AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.worker = w.id)
+    ),
+    (SELECT count(*) FROM headrace.keys k WHERE k.expires_at > to_timestamp(0) AND k.expires_at <= clock.now),
+    (
+        SELECT count(*) FROM headrace.jobs j
+        WHERE j.state NOT IN ('pending', 'running') AND j.completed_at < clock.until
+          AND NOT EXISTS (SELECT FROM headrace.history h WHERE h.job = j.id AND h.finished_at >= clock.until)
+          AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
+          AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
+    )
+FROM clock;

@@ -15,8 +15,9 @@ SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at
 
 -- name: outlook
 -- When the next waiting task becomes due, and which of the wanted queues, pools and lanes have something ready; those of
--- paused queues have not. One statement, because most wants find nothing, and each would cost as much as this. The
--- parameter is a JSON array of [queue, pool, lane]; the index is named, because after ANALYZE SQLite would scan.
+-- paused queues have not, and nothing has once the ledger has moved away. One statement, because most wants find nothing,
+-- and each would cost as much as this. The parameter is a JSON array of [queue, pool, lane]; the index is named, because
+-- after ANALYZE SQLite would scan.
 SELECT
     (SELECT min(eligible_at) FROM headrace_tasks WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL),
     (
@@ -27,7 +28,7 @@ SELECT
                 AND t.pool = json_extract(want.value, '$[1]') AND t.lane = json_extract(want.value, '$[2]')
         ) AND NOT EXISTS (
             SELECT 1 FROM headrace_queues AS q WHERE q.name = json_extract(want.value, '$[0]') AND q.paused
-        )
+        ) AND NOT EXISTS (SELECT 1 FROM headrace_meta WHERE key = 'moved_to')
     )
 
 -- name: claim

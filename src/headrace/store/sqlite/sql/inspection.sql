@@ -43,7 +43,24 @@ ON CONFLICT (task, claim_no, seq) DO NOTHING
 -- NULL claim: of all attempts.
 SELECT task, claim_no, seq, at, stream, line FROM headrace_logs
 WHERE task = :task AND (:claim_no IS NULL OR claim_no = :claim_no) AND seq > :after
+    AND (claim_no, seq) > (:seen_claim, :seen_seq)
 ORDER BY claim_no, seq LIMIT :limit
+
+-- name: live_names
+-- Over the oldest tasks, in the order of the table.
+SELECT name, kind, count(*), min(id) FROM (SELECT name, kind, id FROM headrace_tasks ORDER BY id LIMIT ?)
+GROUP BY name, kind ORDER BY name, kind
+
+-- name: gate_holders
+-- By the primary key's first column.
+SELECT task FROM headrace_slots WHERE key = :key ORDER BY slot LIMIT :limit
+
+-- name: order_holders
+-- Whoever is in the slot, and the first in the order, which is the same one while it runs.
+SELECT task FROM headrace_slots WHERE key = :key
+UNION
+SELECT id FROM (SELECT id FROM headrace_tasks WHERE order_key = :order ORDER BY created_at, id LIMIT 1)
+ORDER BY 1 LIMIT :limit
 
 -- name: queue_names
 -- From one queue to the next over the ready index, however many tasks wait in each.

@@ -55,6 +55,13 @@ ON CONFLICT (key) DO NOTHING
 -- With the job.
 DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned job ' || value FROM json_each(?))
 
+-- name: dead_letters
+-- Of these ids. One whose job is not over stays: the job's fate and its retry ask for it.
+SELECT h.id FROM headrace_history AS h
+WHERE h.id IN (SELECT value FROM json_each(?)) AND h.dead_letter AND h.state = 'failed'
+    AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.completed_at IS NULL)
+ORDER BY h.id
+
 -- name: prune_history
 -- With everything that is keyed by the task.
 DELETE FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))
@@ -126,3 +133,31 @@ DELETE FROM headrace_outcomes WHERE minute < ?
 -- name: prune_gates
 -- Buckets that have long been full: a new one would be no different.
 DELETE FROM headrace_gates WHERE key IN (SELECT key FROM headrace_gates WHERE full_at < :until ORDER BY full_at LIMIT :limit)
+
+-- name: prunable
+-- What all calls of prune together would remove: the same conditions as theirs.
+SELECT
+    (
+        SELECT count(*) FROM headrace_history AS h
+        WHERE h.finished_at < :until AND NOT EXISTS (
+            SELECT 1 FROM headrace_jobs AS j
+            WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= :until)
+        )
+    ),
+    (
+        SELECT count(*) FROM headrace_history
+        WHERE result_expires_at IS NOT NULL AND result_expires_at <= :now AND finished_at >= :until
+    ),
+    (
+        SELECT count(*) FROM headrace_workers AS w
+        WHERE w.state = 'stopped' AND w.stopped_at < :until
+            AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.worker = w.id)
+    ),
+    (SELECT count(*) FROM headrace_keys WHERE expires_at IS NOT NULL AND expires_at > 0 AND expires_at <= :now),
+    (
+        SELECT count(*) FROM headrace_jobs AS j
+        WHERE j.state IN ('completed', 'failed', 'cancelled') AND j.completed_at < :until
+            AND NOT EXISTS (SELECT 1 FROM headrace_history AS h WHERE h.job = j.id AND h.finished_at >= :until)
+            AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.job = j.id)
+            AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
+    )

@@ -1,0 +1,80 @@
+"""`headrace db prune`: the retention, by hand."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.cli.failures import CommandError
+from headrace.cli.output import console, print_json
+from headrace.cli.target import Database, Json, Namespace, with_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from headrace.store.base import Pruned, Store
+
+
+def prune(
+    keep: Annotated[
+        str, typer.Option(help="Remove tasks that ended longer ago: 7d, 12h, 90m, or a number of seconds.")
+    ] = "7d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    database: Database = None,
+    name: Namespace = "headrace",
+    json: Json = False,
+) -> None:
+    """Remove old history with its attempts and logs, expired results and keys, in small transactions.
+
+    The tasks of a job stay until the job is as old. Workers do the same by themselves; this is for at once.
+    """
+    import dataclasses
+    from collections import Counter
+
+    from headrace.core.durations import written_seconds
+    from headrace.core.errors import OptionError
+
+    try:
+        seconds = written_seconds(keep, name="--keep")
+    except OptionError as error:
+        raise CommandError(str(error)) from None
+
+    async def remove(store: "Store") -> Counter[str]:
+        there = await store.prunable(keep=seconds)
+        if dry_run:
+            return Counter(dataclasses.asdict(there))
+        removed: Counter[str] = Counter(dict.fromkeys(dataclasses.asdict(there), 0))
+        with _bar(there, quiet=json) as advance:
+            # Each call removes a bounded number, so that nobody waits for it for long.
+            while any((found := dataclasses.asdict(await store.prune(keep=seconds))).values()):
+                removed.update(found)
+                advance(sum(found.values()))
+        return removed
+
+    removed = with_store(database, name, remove)
+    if json:
+        print_json({**removed, "dry_run": dry_run})
+    else:
+        said = "would remove" if dry_run else "removed"
+        console.print(f"{said}: " + ", ".join(f"{count} {what}" for what, count in removed.items()))
+
+
+def _bar(there: "Pruned", *, quiet: bool) -> Any:
+    """On stderr, where somebody looks at it."""
+    import dataclasses
+    import sys
+    from contextlib import contextmanager
+
+    @contextmanager
+    def shown() -> "Generator[Callable[[int], object]]":
+        if quiet or not sys.stderr.isatty():
+            yield lambda _: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            bar = progress.add_task("removing", total=sum(dataclasses.asdict(there).values()))
+            yield lambda n: progress.advance(bar, n)
+
+    return shown()

@@ -1,0 +1,199 @@
+"""Why a task is where it is: a pure decision over what the ledger says, and the few looks that it needs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from headrace.cli.output import ago
+from headrace.cli.showing import short, state_of, unknown
+from headrace.core.lanes import Lane
+from headrace.core.states import AttemptState, Reason, TaskState
+from headrace.core.task import AttemptRecord, QueueRecord, TaskRecord, WorkerRecord
+from headrace.store.base import COUNTED_AT_MOST, Store
+
+LIVE = ("active", "idle", "stopping")
+# What a worker must have been given room for before it takes such a task.
+_ROOM = {"child": "--children", "thread": "--threads", "command": "--commands", "coroutine": "--concurrency"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    what: str
+    mend: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    id: int
+    name: str
+    state: str
+    reasons: tuple[Why, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the ledger says around a task."""
+
+    now: datetime
+    queue: QueueRecord | None
+    workers: Sequence[WorkerRecord]
+    last: AttemptRecord | None
+    holders: Sequence[int] = ()
+    known: frozenset[str] | None = None  # names of tasks, where an App was given
+
+
+async def explained_by(store: Store, id: int, *, known: frozenset[str] | None = None) -> Explanation:
+    record = (await store.get([id])).get(id)
+    if record is None:
+        raise unknown(id)
+    attempts = await store.attempts(id)
+    around = Surroundings(
+        now=await store.now(),
+        queue=next((queue for queue in await store.queues() if queue.name == record.queue), None),
+        workers=await store.workers(states=LIVE),
+        last=attempts[-1] if attempts else None,
+        holders=await store.gate_holders(record.waiting_on) if record.waiting_on else (),
+        known=known,
+    )
+    return Explanation(id=id, name=record.name, state=state_of(record), reasons=tuple(reasons(record, around)))
+
+
+def serves(worker: WorkerRecord, queue: str) -> bool:
+    return not worker.queues or queue in worker.queues
+
+
+def silent(worker: WorkerRecord, now: datetime) -> bool:
+    return now - worker.last_heartbeat > timedelta(seconds=worker.lease)
+
+
+def reasons(record: TaskRecord, around: Surroundings) -> list[Why]:
+    if record.state.terminal:
+        return [_ended(record)]
+    if record.state.held:
+        return [_held(record, around)]
+    match record.state:
+        case TaskState.PENDING_APPROVAL:
+            return [Why(what="it waits for somebody to approve it")]
+        case TaskState.BLOCKED:
+            return [Why(what="it waits for other tasks to end first")]
+        case TaskState.LOST:
+            return [Why(what="its worker is gone; what it left behind is being looked for")]
+        case _:
+            return list(_pending(record, around))
+
+
+def _ended(record: TaskRecord) -> Why:
+    what = f"it has ended: {state_of(record)}, {ago(record.finished_at)}, after {_times(record.attempt, 'attempt')}"
+    if record.state is TaskState.COMPLETED:
+        return Why(what=what)
+    error = f": {record.error_class}: {short(record.error_message, 200)}" if record.error_class else ""
+    again = f"headrace tasks retry {record.id}"
+    if record.reason == Reason.UNKNOWN_TASK:
+        again = f"start a worker whose App has a task {record.name!r} (or that alias), then {again}"
+    return Why(what=what + error, mend=again)
+
+
+def _held(record: TaskRecord, around: Surroundings) -> Why:
+    worker = next((worker for worker in around.workers if worker.id == record.worker), None)
+    if worker is None or silent(worker, around.now):
+        since = f"has been silent for {_span(around.now - worker.last_heartbeat)}" if worker else "has stopped"
+        rescuers = [each for each in around.workers if not silent(each, around.now)]
+        return Why(
+            what=f"worker {record.worker} holds it and {since}; another worker takes it over when the lease is over",
+            mend=None if rescuers else "start a worker: headrace worker MODULE:APP",
+        )
+    match record.state:
+        case TaskState.RUNNING:
+            return Why(what=f"it runs on {record.worker}: attempt {record.attempt + 1}, begun {ago(record.started_at)}")
+        case TaskState.CANCELLING:
+            return Why(what=f"{record.worker} was told to stop it {ago(record.cancelling_at)}")
+        case TaskState.PAUSED:
+            return Why(what=f"it is paused on {record.worker}")
+        case _:
+            return Why(
+                what=f"worker {record.worker} took it {ago(record.claimed_at)} and has not entered its code yet: it "
+                "waits for room there, or has only just begun"
+            )
+
+
+def _pending(record: TaskRecord, around: Surroundings) -> list[Why]:
+    found: list[Why] = []
+    if around.queue is not None and around.queue.paused:
+        found.append(Why(what=f"its queue {record.queue} is paused", mend=f"headrace queues resume {record.queue}"))
+    if record.waiting_on:
+        found.append(_gate(record.waiting_on, around.holders))
+    elif record.eligible_at > around.now:
+        found.append(_not_due(record, around))
+    if around.known is not None and record.kind == "function" and record.name not in around.known:
+        found.append(
+            Why(
+                what=f"the App has no task {record.name!r}",
+                mend="define it, or give the task that replaced it this name as an alias: @app.task(aliases=[…])",
+            )
+        )
+    if missing := _no_worker(record.queue, around):
+        found.append(missing)
+    if record.expires_at is not None:
+        found.append(Why(what=f"it fails as expired when it has not started {ago(record.expires_at)}"))
+    if found and not (len(found) == 1 and record.expires_at is not None):
+        return found
+    return [*found, _next_in_line(record, around)]
+
+
+def _gate(key: str, holders: Sequence[int]) -> Why:
+    kind, _, name = key.partition(":")
+    who = f"held by task {', '.join(map(str, holders))}" if holders else "which is free by now: it is woken in a moment"
+    if kind == "order":
+        return Why(what=f"tasks with the order key {name!r} run one after the other, and it is not its turn; {who}")
+    return Why(what=f"it waits for room at the limit {name!r}, {who}")
+
+
+def _not_due(record: TaskRecord, around: Surroundings) -> Why:
+    when = f"{ago(record.eligible_at)}, at {record.eligible_at:%Y-%m-%d %H:%M:%S} UTC"
+    last = around.last
+    if record.claim_no > (last.claim_no if last else 0):
+        why = "a rate, an open breaker, an unknown name, or its worker stopped"
+        return Why(what=f"claim {record.claim_no} went back uncharged ({why}); again {when}")
+    if last is None:
+        return Why(what=f"it is not due before {when}")
+    why = f" ({last.error_class}: {short(last.error_message, 200)})" if last.error_class else ""
+    match last.state:
+        case AttemptState.FAILED | AttemptState.TIMED_OUT | AttemptState.LOST:
+            left = f"attempt {record.attempt + 1} of {record.max_attempts}"
+            return Why(what=f"claim {last.claim_no} {last.state}{why}; {left} comes {when}")
+        case AttemptState.SNOOZED:
+            return Why(what=f"it asked to run again {when}")
+        case _:
+            return Why(what=f"claim {last.claim_no} {last.state}{why}, uncharged; again {when}")
+
+
+def _no_worker(queue: str, around: Surroundings) -> Why | None:
+    alive = [worker for worker in around.workers if not silent(worker, around.now) and worker.state != "stopping"]
+    if any(serves(worker, queue) for worker in alive):
+        return None
+    if alive:
+        return Why(
+            what=f"no active worker takes the queue {queue}; the {len(alive)} there are take others",
+            mend=f"headrace worker MODULE:APP --queues {queue}",
+        )
+    return Why(what="no worker is active", mend="headrace worker MODULE:APP")
+
+
+def _next_in_line(record: TaskRecord, around: Surroundings) -> Why:
+    lane = "retry" if record.lane is Lane.RETRY else "primary"
+    n = around.queue.depths.get(lane, 0) if around.queue else 0
+    many = f"more than {COUNTED_AT_MOST - 1:,}" if n >= COUNTED_AT_MOST else f"{n}"
+    return Why(
+        what=f"it is ready, one of {many} in the {lane} lane of {record.queue}; a worker takes it when its turn comes",
+        mend=f"if it stays, see that a worker has room for {record.pool} tasks ({_ROOM[record.pool]})"
+        if record.pool in _ROOM
+        else None,
+    )
+
+
+def _times(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _span(span: timedelta) -> str:
+    return f"{span.total_seconds():.0f} s"

@@ -1,0 +1,68 @@
+"""`headrace demo` in a real terminal: what a newcomer sees first."""
+
+import os
+import re
+import sys
+from typing import Any
+
+import pexpect
+import psutil
+import pytest
+
+from tests.support.waiting import wait_until
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_PATIENCE = 100
+
+
+@pytest.mark.timeout(180)
+def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
+    """Each thing that it promises is seen in order, the counts move below them meanwhile, and nothing is lost."""
+    demo = _demo("--tasks", "300")
+    seen = ""
+    for words in (
+        "one SQLite file",
+        "hello world",
+        "300 small tasks done",
+        "came through on attempt 3",
+        "cannot succeed",
+        "hard limit",
+        "a limit of two at a time: done",
+        r"a schedule, .*every second.*fired \d+ times",
+        "kill -9 of the whole worker",
+        "all three completed",
+        "sound, nothing lost",
+        pexpect.EOF,
+    ):
+        demo.expect(words)
+        seen += demo.before + (demo.after if isinstance(demo.after, str) else "")
+    demo.close()
+    assert demo.exitstatus == 0
+    text = _ESCAPES.sub("", seen)
+    assert re.search(r"pending \d+ +running \d+ +completed [1-9]\d* +failed \d+", text), "no summary while it ran"
+    # It was drawn over and over while the demo waited, and what it counts moved.
+    assert len(set(re.findall(r"completed (\d+) ", text))) > 2
+
+
+@pytest.mark.timeout(120)
+def test_ctrl_c_ends_the_demo_and_its_worker():
+    demo = _demo("--tasks", "100")
+    demo.expect("hello world")
+    below = psutil.Process(demo.pid).children(recursive=True)
+    assert below
+    demo.sendintr()
+    demo.expect(pexpect.EOF)
+    demo.close()
+    assert demo.exitstatus == 130
+    wait_until(lambda: not psutil.wait_procs(below, timeout=0)[1], timeout=60)
+
+
+def _demo(*flags: str) -> Any:
+    return pexpect.spawn(
+        sys.executable,
+        ["-m", "headrace.cli", "demo", *flags],
+        env=os.environ | {"TERM": "xterm-256color", "NO_COLOR": ""},
+        dimensions=(30, 100),
+        encoding="utf-8",
+        timeout=_PATIENCE,
+    )

@@ -48,7 +48,7 @@ def test_the_schema_goes_up_and_down_and_is_checked(shell: Shell):
     assert made["after"]
     assert shell("db", "upgrade")[1] == f"the schema is at {made['after']}; nothing to do\n"
     assert shell("db", "check")[:2] == (OK, "the ledger is sound: every invariant holds\n")
-    code, out, _ = shell("db", "prune", "--days", "0", "--json")
+    code, out, _ = shell("db", "prune", "--keep", "0", "--json")
     assert (code, json.loads(out)["tasks"]) == (OK, 0)
 
 

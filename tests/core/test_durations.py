@@ -59,6 +59,7 @@ def test_a_timedelta_survives_the_way_through_seconds(value: timedelta) -> None:
         ("30s", 30.0),
         ("3600", 3600.0),
         ("1.5h", 5400.0),
+        ("1d 2h30m", 95_400.0),
         (" 2 w ", 1_209_600.0),
     ],
 )
@@ -66,7 +67,7 @@ def test_lengths_as_they_are_written(text: str, length: float):
     assert written_seconds(text, name="keep") == length
 
 
-@pytest.mark.parametrize("text", ["", "d", "-1d", "7x", "1d2h", "soon", "nan", "1e400", "9" * 400 + "d", "99999w"])
+@pytest.mark.parametrize("text", ["", "d", "-1d", "7x", "1d2", "soon", "nan", "1e400", "9" * 400 + "d", "99999w"])
 def test_what_is_no_length_is_refused_by_name(text: str):
     with pytest.raises(OptionError, match="keep"):
         written_seconds(text, name="keep")

@@ -8,18 +8,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from headrace.cli.demo_screen import Lines, LiveScreen, Screen, Silent
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json
 from headrace.core.errors import HeadraceError
-from headrace.core.schedule import RunStatus
 from headrace.core.states import TaskState
+
+if TYPE_CHECKING:
+    from headrace.cli.demo_screen import Screen
 
 _TARGET = "headrace.cli.demo_tasks:app"
 _PATIENCE = 60.0
@@ -43,6 +44,8 @@ def demo(
 
 
 def _show(folder: Path, tasks: int, *, json: bool) -> dict[str, Any]:
+    from headrace.cli.demo_screen import Lines, LiveScreen, Silent
+
     if json:
         return _Demo(folder, Silent()).run(tasks)
     if not console.is_terminal:
@@ -54,7 +57,7 @@ def _show(folder: Path, tasks: int, *, json: bool) -> dict[str, Any]:
 
 
 class _Demo:
-    def __init__(self, folder: Path, screen: Screen) -> None:
+    def __init__(self, folder: Path, screen: "Screen") -> None:
         from headrace.cli import demo_tasks
 
         self.tasks = demo_tasks
@@ -125,12 +128,12 @@ class _Demo:
 
     def _fires(self) -> list[Any]:
         runs = self.app.schedules.runs(self.tasks.tick.name)
-        return [run for run in runs if run.status == RunStatus.COMPLETED]
+        return [run for run in runs if run.status == "completed"]
 
     def _end_the_schedule(self) -> None:
         name = self.tasks.tick.name
         self.app.schedules.pause(name)
-        unfinished = (RunStatus.PENDING, RunStatus.RUNNING)
+        unfinished = ("pending", "running")
         _wait(lambda: not any(run.status in unfinished for run in self.app.schedules.runs(name)), "its last fire")
 
     def _kill_in_the_middle(self, worker: "subprocess.Popen[bytes]") -> int:

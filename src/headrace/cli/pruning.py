@@ -19,7 +19,6 @@ def prune(
         str, typer.Option(help="Remove tasks that ended longer ago: 7d, 12h, 90m, or a number of seconds.")
     ] = "7d",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
-    days: Annotated[float | None, typer.Option(min=0, hidden=True)] = None,
     database: Database = None,
     name: Namespace = "headrace",
     json: Json = False,
@@ -35,7 +34,7 @@ def prune(
     from headrace.core.errors import OptionError
 
     try:
-        seconds = days * 86_400 if days is not None else written_seconds(keep, name="--keep")
+        seconds = written_seconds(keep, name="--keep")
     except OptionError as error:
         raise CommandError(str(error)) from None
 

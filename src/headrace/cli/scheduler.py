@@ -1,6 +1,5 @@
 """`headrace scheduler`: fire schedules, and nothing else."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -29,6 +28,8 @@ def scheduler(
     Every worker does this too, unless it is started with --no-scheduler. Without an App it fires what is stored.
     """
     # Imported here: every other command would pay for it.
+    import asyncio
+
     from headrace.telemetry.console import CONSOLE_EVENTS
     from headrace.telemetry.console import console as log_event
     from headrace.telemetry.events import Bus

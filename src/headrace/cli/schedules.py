@@ -1,11 +1,9 @@
 """`headrace schedules`: what is enqueued by itself, and when."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import orjson
 import typer
 
 from headrace.cli.enqueueing import parsed_arguments
@@ -13,19 +11,18 @@ from headrace.cli.failures import CommandError
 from headrace.cli.helping import examples
 from headrace.cli.output import ago, console, print_json, print_table, redacted, visible
 from headrace.cli.target import Database, Json, Namespace, Target, load_app, with_store
-from headrace.core.errors import NotFound
-from headrace.core.schedule import ScheduleRecord, ScheduleRun
-from headrace.store.base import Store
+from headrace.core.errors import NotFound, OptionError
 
 if TYPE_CHECKING:
     from headrace.client.schedules import ScheduleView
+    from headrace.core.schedule import ScheduleRecord, ScheduleRun
     from headrace.scheduling.declaration import When
+    from headrace.store.base import Store
 
 commands = typer.Typer(no_args_is_help=True, help="See what is enqueued by itself, and when; add, pause, run now.")
 
 ScheduleName = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Name of the schedule.", show_default=False)]
 
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _SHOWN = 5
 
 
@@ -33,7 +30,7 @@ _SHOWN = 5
 def list_schedules(database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """List schedules with their next fire and what became of the last."""
 
-    async def read(store: Store) -> list[tuple["ScheduleView", ScheduleRun | None]]:
+    async def read(store: "Store") -> list[tuple["ScheduleView", "ScheduleRun | None"]]:
         now = await store.now()
         return [
             (_seen(record, now), next(iter(await store.schedule_runs(record.name, limit=1)), None))
@@ -59,7 +56,7 @@ def list_schedules(database: Database = None, name: Namespace = "headrace", json
 def show(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Show one schedule with its next fires and its last runs."""
 
-    async def read(store: Store) -> tuple["ScheduleView", list[ScheduleRun]]:
+    async def read(store: "Store") -> tuple["ScheduleView", "list[ScheduleRun]"]:
         return await _view(store, schedule), await store.schedule_runs(schedule, limit=_SHOWN)
 
     seen, runs = with_store(database, name, read)
@@ -162,7 +159,7 @@ def pause(schedule: ScheduleName, database: Database = None, name: Namespace = "
 def resume(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Let ticks from now on fire again; those of the pause never do."""
 
-    async def act(store: Store) -> "ScheduleView":
+    async def act(store: "Store") -> "ScheduleView":
         await store.resume_schedule(schedule)
         return await _view(store, schedule)
 
@@ -188,7 +185,7 @@ def run(schedule: ScheduleName, database: Database = None, name: Namespace = "he
 def remove(schedule: ScheduleName, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Remove it and the list of its runs. What it has enqueued stays; what code declares comes back with its app."""
 
-    async def act(store: Store) -> str | None:
+    async def act(store: "Store") -> str | None:
         record = await store.get_schedule(schedule)
         if record is None or not await store.remove_schedule(schedule):
             raise NotFound(f"no schedule {schedule!r}; `headrace schedules list` shows those that are there")
@@ -239,13 +236,13 @@ def runs(
 # Imported when a command needs them: calendars and zones cost all others a tenth of a second.
 
 
-def _seen(record: ScheduleRecord, now: datetime) -> "ScheduleView":
+def _seen(record: "ScheduleRecord", now: datetime) -> "ScheduleView":
     from headrace.client.schedules import ScheduleView
 
     return ScheduleView(record=record, now=now)
 
 
-async def _view(store: Store, name: str) -> "ScheduleView":
+async def _view(store: "Store", name: str) -> "ScheduleView":
     from headrace.client.schedules import view
 
     return await view(store, name)
@@ -269,14 +266,12 @@ def _when(cron: str | None, every: str | None, at: str | None) -> "When":
 
 
 def _duration(text: str, option: str) -> timedelta:
-    found = _DURATION.fullmatch(text.strip())
-    if found is None or not any(found.groups()):
-        raise CommandError(f"{option} {text!r} is no length of time; write it as in 90s, 5m, 1h30m or 2d")
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    from headrace.core.durations import written_seconds
+
     try:
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    except OverflowError:
-        raise CommandError(f"{option} {text!r} is longer than any schedule") from None
+        return timedelta(seconds=written_seconds(text, name=option))
+    except OptionError as error:
+        raise CommandError(str(error)) from None
 
 
 def _state(seen: "ScheduleView") -> str:
@@ -307,7 +302,7 @@ def _print_fires(seen: "ScheduleView", n: int) -> None:
         console.print(f"{label:<9} {here:%a %Y-%m-%d %H:%M:%S %Z}{also}, {_away(tick)}", markup=False)
 
 
-def _print_runs(found: list[ScheduleRun]) -> None:
+def _print_runs(found: "list[ScheduleRun]") -> None:
     print_table(
         "",
         ("tick", "", "status", "task", "by"),
@@ -319,7 +314,7 @@ def _print_runs(found: list[ScheduleRun]) -> None:
     )
 
 
-def _became(run: ScheduleRun) -> str:
+def _became(run: "ScheduleRun") -> str:
     return f"{run.status}, {ago(run.fired_at)}"
 
 
@@ -330,7 +325,9 @@ def _fires(seen: "ScheduleView", n: int) -> list[Mapping[str, Any]]:
     ]
 
 
-def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None = None) -> Mapping[str, Any]:
+def _plain(seen: "ScheduleView", *, fires: int, runs: "list[ScheduleRun] | None" = None) -> Mapping[str, Any]:
+    import orjson
+
     record = seen.record
     plain: dict[str, Any] = {
         "name": seen.name,
@@ -356,7 +353,7 @@ def _plain(seen: "ScheduleView", *, fires: int, runs: list[ScheduleRun] | None =
     return plain
 
 
-def _plain_run(run: ScheduleRun) -> Mapping[str, Any]:
+def _plain_run(run: "ScheduleRun") -> Mapping[str, Any]:
     return {
         "tick": run.tick,
         "status": run.status,

@@ -1,24 +1,20 @@
 """Instants as people write them on a command line."""
 
-import re
 from datetime import UTC, datetime, timedelta
 
 from headrace.cli.failures import CommandError
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+from headrace.core.durations import written_seconds
+from headrace.core.errors import OptionError
 
 
 def instant_before(text: str, now: datetime) -> datetime:
     """`90s`, `15m`, `2h`, `3d`, `1w` ago, or an ISO instant; one without a zone is UTC."""
-    if span := _SPAN.fullmatch(text.strip()):
-        try:
-            return now - timedelta(**{_UNITS[span[2]]: float(span[1])})
-        except OverflowError:
-            raise _refused(text) from None
+    text = text.strip()
     try:
-        instant = datetime.fromisoformat(text.strip())
-    except ValueError:
+        if text.endswith(("s", "m", "h", "d", "w")):  # digits alone are a date
+            return now - timedelta(seconds=written_seconds(text, name="time"))
+        instant = datetime.fromisoformat(text)
+    except (OptionError, OverflowError, ValueError):
         raise _refused(text) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 

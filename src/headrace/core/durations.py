@@ -45,5 +45,5 @@ def written_seconds(text: str, *, name: str) -> float:
     if _NUMBER.fullmatch(text):
         return seconds(float(text), name=name)
     if not _WRITTEN.fullmatch(text):
-        raise OptionError(f"{name}: {text!r} is no length of time; write 30s, 15m, 1h30m, 7d, 2w or a number of seconds")
+        raise OptionError(f"{name} {text!r} is no length of time; write 30s, 1h30m, 7d, 2w or a number of seconds")
     return seconds(sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, text)), name=name)

@@ -61,6 +61,7 @@ def test_a_timedelta_survives_the_way_through_seconds(value: timedelta) -> None:
         ("1.5h", 5400.0),
         ("1d 2h30m", 95_400.0),
         (" 2 w ", 1_209_600.0),
+        ("1h30m", 5400.0),
     ],
 )
 def test_lengths_as_they_are_written(text: str, length: float):

@@ -19,15 +19,17 @@ def shortcut() -> Iterator[Path]:
     server = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("shortcut.py")), "serve", str(path)],
         env={**environment, "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert server.stdin is not None
     assert server.stdout is not None
     try:
         assert server.stdout.readline() == "ready\n"
         yield path
     finally:
-        server.terminate()
-        server.wait()
+        server.stdin.close()
+        server.wait(timeout=60)
         server.stdout.close()
         folder.cleanup()

@@ -10,6 +10,7 @@ watch, which are told to stop by signals, are run without this.
 import array
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -41,6 +42,9 @@ def serve(path: str) -> None:
         listener.listen()
         print("ready", flush=True)
         while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:  # whoever started this is gone, however it ended
+                return
             channel, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()

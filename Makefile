@@ -45,9 +45,9 @@ docs-serve: ## Serve the documentation on http://127.0.0.1:8000, built anew at e
 	@sh tools/install docs
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON_RUN) -m mkdocs serve
 
-pages: ## Write the generated pages anew: states, settings, presets, options, specifications
+pages: ## Write the generated pages anew: states, settings, presets, options, specifications, commands
 	@sh tools/install core
-	@for tool in states references specifications; do $(PYTHON_RUN) tools/$$tool.py || exit 1; done
+	@for tool in states references specifications cli_reference; do $(PYTHON_RUN) tools/$$tool.py || exit 1; done
 
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)

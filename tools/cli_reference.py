@@ -68,7 +68,7 @@ def section(path: tuple[str, ...], command: Any) -> str:
     parts = [f"## {words}", inspect.cleandoc(command.help or "")]
     if typed := examples(command):
         parts.append("\n".join(["```sh", *typed, "```"]))
-    shown = [parameter for parameter in command.params if parameter.name != "help"]
+    shown = [parameter for parameter in command.params if parameter.name != "help" and not parameter.hidden]
     rows = [f"| {spelled(p)} | {cell(explained(p))} | {cell(default(p))} |" for p in shown]
     parts.append("\n".join(["| | | default |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)

@@ -18,7 +18,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
-WIDTH, HEIGHT = 108, 40
+WIDTH, HEIGHT = 130, 40
 TASKS = textwrap.dedent(
     """\
     from datetime import timedelta
@@ -98,9 +98,10 @@ def played(folder: Path) -> str:
     up.expect("was refused")
     time.sleep(6)
     top = run(folder, "-m", "headrace.cli", "top", "--once")
+    up.expect("fired")
+    said = up.logfile_read.getvalue()
     up.sendintr()
     up.expect(pexpect.EOF)
-    said = up.logfile_read.getvalue()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     show(console, "headrace up tasks:app", said)
     show(console, "headrace top --once", top)
@@ -140,7 +141,9 @@ def show(console: Console, command: str, output: str) -> None:
     console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
     for line in output.replace("\r\n", "\n").rstrip().splitlines():
         console.print(
-            Text.from_ansi(re.sub(r"/\S*/headrace\.db", "/srv/shop/headrace.db", line)), no_wrap=True, crop=True
+            Text.from_ansi(re.sub(r"sqlite:\S*/headrace\.db", "sqlite:////srv/shop/headrace.db", line)),
+            no_wrap=True,
+            crop=True,
         )
     console.print()
 

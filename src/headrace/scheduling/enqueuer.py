@@ -4,6 +4,7 @@ Any number of them may run, on any number of hosts, without a leader: each decid
 that decide the same the store lets one through, by the cursor of the schedule.
 """
 
+import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,6 +41,8 @@ class ScheduleEnqueuer(Service):
         # However many have a backlog, one look enqueues about a hundred tasks, and then the others have their turn.
         limit = max(1, _LOOKED_AT // max(1, len(found.due)))
         for record in found.due:
+            # Ticks of a long downtime take milliseconds each to find, and heartbeats share this loop.
+            await asyncio.sleep(0)
             try:
                 firings.append(decide(record, now=found.now, limit=limit))
             except Exception as error:  # whatever is wrong with one, the others fire

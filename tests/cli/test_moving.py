@@ -18,7 +18,10 @@ import pytest
 from headrace import App
 from headrace.cli.failures import FAILED, OK, UNAVAILABLE, USAGE, explained
 from headrace.cli.root import application
-from headrace.store.connect import sqlite_path
+from headrace.core.lanes import Lane
+from headrace.core.task import Ref, TaskFilter, Want, WorkerRecord
+from headrace.store.base import StoreOptions
+from headrace.store.connect import connect, sqlite_path
 from tests.support.migrated import postgres_template as postgres_template
 from tests.support.migrated import sqlite_template as sqlite_template
 from tests.support.waiting import wait_until
@@ -112,6 +115,38 @@ def test_the_schema_of_the_target_is_made(shell: Shell, sqlite_url: str, postgre
     assert shell("db", "move", sqlite_url, postgres_url)[0] == OK
 
 
+async def _hold(url: str, lease: float) -> int:
+    """A worker claims a task, starts it, and is never heard of again."""
+    store = connect(url, StoreOptions())
+    await store.open()
+    try:
+        now = await store.now()
+        await store.register(
+            WorkerRecord(
+                id="dead", kind="worker", hostname="h", pid=1, state="active", beat=0, lease=lease, queues=("default",),
+                version="0", started_at=now, last_heartbeat=now, stopped_at=None, tasks_completed=0, tasks_failed=0,
+            )
+        )  # fmt: skip
+        (claim,) = await store.claim("dead", [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)])
+        await store.start("dead", [Ref(claim.id, claim.claim_no)])
+        return claim.id
+    finally:
+        await store.close()
+
+
+@pytest.mark.postgres
+def test_what_a_dead_worker_held_is_rescued_and_goes_along(shell: Shell, sqlite_url: str, postgres_url: str):
+    """Nobody else is left on the file to do it. While its lease may still run it counts as alive."""
+    filled(sqlite_url, 1).close()
+    held = asyncio.run(_hold(sqlite_url, 0.5))
+    wait_until(lambda: shell("db", "move", sqlite_url, postgres_url)[0] == OK, 60, message="its lease is over")
+    new = App(postgres_url)
+    (attempt,) = new.tasks.attempts(held)
+    assert (new.tasks.get(held).state, attempt.state, attempt.charged) == ("pending", "lost", True)
+    assert new.check() == []
+    new.close()
+
+
 @pytest.mark.parametrize(
     ("source", "target", "said"),
     [
@@ -181,10 +216,6 @@ def test_following_ends_with_an_interrupt_and_says_how_to_go_on(sqlite_url: str,
 
 
 async def _there(url: str) -> Any:
-    from headrace.core.task import TaskFilter
-    from headrace.store.base import StoreOptions
-    from headrace.store.connect import connect
-
     store = connect(url, StoreOptions())
     await store.open()
     try:

@@ -8,10 +8,13 @@ Each answered enqueue is a line `made ID` in FOLDER/enqueued, each job `job ID`;
 import os
 import random
 import sys
+import time
 from pathlib import Path
 
 from headrace.core.errors import NotFound, StoreUnavailable
 from tests.guarantees.workload import Workload, make
+
+_PACE = 0.02  # seconds between two calls: the load is to last, not to fill the machine
 
 
 def main(url: str, folder: Path) -> None:
@@ -25,6 +28,7 @@ def main(url: str, folder: Path) -> None:
     turn = 0
     while not (folder / "enough").exists():
         turn += 1
+        time.sleep(_PACE)
         if turn % 10 == 0:
             job = load.app.jobs.create(f"job {turn}").id
             tell("job", job)

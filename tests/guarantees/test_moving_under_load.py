@@ -36,7 +36,7 @@ POINTS = (
     "store.move_clear.after_commit:kill9",
     "store.move_pack.after_commit:kill9:5",
 )
-FEWER = (POINTS[2], POINTS[4], POINTS[6], POINTS[9])
+FEWER = (POINTS[2], POINTS[4], POINTS[6])
 
 
 @pytest.fixture

@@ -380,6 +380,31 @@ async def test_what_is_retried_at_either_end_while_it_goes_runs_once(sqlite_url:
 
 
 @pytest.mark.postgres
+async def test_a_parcel_that_comes_again_is_not_born_again(sqlite_url: str, postgres_url: str):
+    """Its tasks have run there since and were pruned: no row tells of them any more, but its number does."""
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        ids = await here.enqueue(task(), task())
+        async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+            await mover.source.flip(postgres_url, while_workers_run=True)
+            assert await mover.source.pack_tasks()
+            found = await mover.source.outgoing()
+            assert found is not None
+            number, keys = found
+            parts = [lambda key=key: mover.source.part(key) for key in keys]
+            await mover.target.receive(mover._move, number, parts)  # pyright: ignore[reportPrivateUsage]
+        # Killed here. The parcel still lies in the source.
+        await there.register("b")
+        await there.finish("b", *(completed(claim) for claim in await there.claim("b")))
+        await there.let_pass(0.05)
+        assert (await there.store.prune(keep=0.01)).tasks == 2
+        received = await moved(sqlite_url, postgres_url)
+        assert received.found["tasks"].rows == 2
+        assert await there.store.get(ids) == await here.store.get(ids) == {}
+        assert await there.claim("b") == []
+
+
+@pytest.mark.postgres
 async def test_two_movers_at_once_move_each_row_once(sqlite_url: str, postgres_url: str):
     async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
         ids = await here.enqueue(*(task(arguments=f'{{"n":{n}}}') for n in range(1500)))

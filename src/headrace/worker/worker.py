@@ -58,10 +58,9 @@ _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 logger = logging.getLogger("headrace.worker")
 
 
-def upkeep_services(store: Store, options: WorkerOptions, bus: Bus) -> list[Service]:
+def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
     """The chores that one process per host should do: the supervisor, or a worker that has none."""
     return [
-        *scheduler_services(store, options, bus),
         Expirer(store=store, interval=min(5.0, options.lease / 3)),
         Unparker(store=store, interval=min(1.0, options.lease / 3)),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
@@ -285,7 +284,8 @@ class Worker:
                     clock=self._clock,
                     rng=self._rng,
                 ),
-                *upkeep_services(store, options, self.bus),
+                *scheduler_services(store, options, self.bus),
+                *upkeep_services(store, options),
             ]
         return services
 

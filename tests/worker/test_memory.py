@@ -9,10 +9,13 @@ import pytest
 from headrace.core.errors import OptionError
 from headrace.core.memory import memory_bytes, shown_memory
 from headrace.core.states import AttemptState, TaskState
-from headrace.executors.slots import SlotTable
+from headrace.executors.slots import READY, SlotTable
 from headrace.runtime.memory import resident
 from headrace.settings import read_settings
 from headrace.worker.options import WorkerOptions
+from headrace.worker.services.memory import MemoryWatch
+from headrace.worker.spawning import Spawned
+from headrace.worker.supervised import WorkerProcess
 from tests.support.waiting import eventually
 from tests.worker.application import app as functions
 from tests.worker.bench import LEASE, Bench, opened
@@ -117,6 +120,34 @@ async def test_a_limit_below_what_a_worker_process_needs_is_said_once_and_replac
             assert running.workers() == [worker]
             assert running.stop() == 0
             assert running.log.read_text().count("not replaced") == 1
+
+
+async def test_one_that_has_too_much_as_soon_as_it_took_the_place_of_another_is_given_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise worker processes would follow one another without end, at the pace at which they start."""
+    table = SlotTable.create(tmp_path / "slots", 2)
+    processes: list[WorkerProcess] = []
+    watch = MemoryWatch(limit=MB, table=table, processes=lambda: processes, may=lambda: True)
+    try:
+        for index in (0, 1):
+            processes.append(WorkerProcess(index=index, id=f"worker {index}", process=Spawned()))
+            table.enter_stage(index, READY)
+            await eventually(lambda index=index: (resident(processes[index].pid) or 0) > 2 * MB)
+            await watch.run_once()
+            await watch.run_once()
+        first, second = processes
+        assert first.outgrown.is_set()
+        assert not second.outgrown.is_set()
+        assert caplog.text.count("raise max_memory") == 1
+        second.started -= 31
+        await watch.run_once()
+        assert second.outgrown.is_set()
+    finally:
+        for process in processes:
+            process.kill(spared=True)
+            process.process.close()
+        table.close()
 
 
 def test_what_is_resident_is_what_the_kernel_says() -> None:

@@ -81,6 +81,24 @@ async def test_a_child_that_takes_too_much_is_killed_in_its_task_and_the_policy_
         assert await bench.store.check() == []
 
 
+async def test_a_killing_limit_below_what_a_child_needs_is_said_and_charges_nobody(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The attempt would fail for what the task did not take."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(kill_memory=4 * MB)) as running:
+            task = await bench.enqueue("sleep_child", {"seconds": 1})
+            await eventually(lambda: "no `def` task runs until this is mended" in running.log.read_text(), timeout=60)
+            assert "kill_memory 4 MB is less than the" in running.log.read_text()
+            beside = await bench.enqueue("greet", {"user": 1})
+            await eventually(lambda: ended(bench, beside), timeout=60)
+            assert running.stop() == 0
+            assert running.said("sleep_child") == []
+        record = await bench.record(task)
+        assert (record.state, record.attempt) == (TaskState.PENDING, 0)
+        assert await bench.store.attempts(task) == []
+
+
 async def test_a_worker_process_that_has_too_much_is_replaced_and_lets_its_tasks_end(
     bench: Bench, tmp_path: Path
 ) -> None:

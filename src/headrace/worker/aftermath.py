@@ -10,7 +10,15 @@ from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, ErrorInfo, Ref
 from headrace.executors.invocation import out_of_memory
-from headrace.executors.slots import VERDICT_CANCELLED, VERDICT_MEMORY, VERDICT_NONE, VERDICT_TIMEOUT, Occupied
+from headrace.executors.slots import (
+    LOOP,
+    THREAD,
+    VERDICT_CANCELLED,
+    VERDICT_MEMORY,
+    VERDICT_NONE,
+    VERDICT_TIMEOUT,
+    Occupied,
+)
 from headrace.worker.execution import Pipeline
 from headrace.worker.services.rescuer import lost_error
 
@@ -27,8 +35,10 @@ class Death:
 
     @property
     def judged(self) -> bool:
-        """The watcher killed the process for one attempt: the others inside it are innocent."""
-        return any(slot.verdict != VERDICT_NONE for slot in self.occupied.values())
+        """The watcher killed the process for one attempt: the others inside it are innocent. A verdict on what runs in
+        a child or as a command ended that alone, and says nothing of why the worker process died.
+        """
+        return any(slot.verdict != VERDICT_NONE and slot.kind in (LOOP, THREAD) for slot in self.occupied.values())
 
     def innocent(self, slot: Occupied) -> bool:
         """The process died while its loop executed the code of another attempt."""

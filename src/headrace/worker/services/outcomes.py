@@ -35,8 +35,8 @@ async def count_for(store: Store, worker: str, counts: Counter[tuple[str, str, s
 
 class Outcomes(Service):
     """Once a second, not with every finish: a row for each name would be written as often as tasks end, and nobody
-    decides by these counts. A process that is killed takes those of its last second with it, and what an outage leaves in doubt is
-    written again.
+    decides by these counts. A process that is killed takes those of its last second with it, and what an outage leaves
+    in doubt is written again.
     """
 
     name = "outcomes"

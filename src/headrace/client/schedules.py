@@ -81,7 +81,16 @@ class ScheduleView:
         cadence = self._readable()
         if cadence is None or self.paused or self.problem is not None:
             return []
-        return cadence.upcoming(n, after=self.now)
+        # Ticks up to the cursor are decided, also those that are yet to come.
+        return cadence.upcoming(n, after=max(self.now, self.record.cursor))
+
+    @property
+    def silent_until(self) -> datetime | None:
+        """Its cursor, where that lies ahead of the clock: somebody looked with a clock that was ahead, and no tick
+        before it fires. A pause and a resume set it to the present."""
+        if self.paused or self.problem is not None or self.record.cursor <= self.now:
+            return None
+        return self.record.cursor
 
     def upcoming_local(self, n: int = 5) -> list[datetime]:
         """The same on the clocks of its zone."""

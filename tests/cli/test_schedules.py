@@ -205,6 +205,28 @@ def test_a_cursor_that_lies_ahead_of_the_clock_is_told_of(shell: Shell, module: 
     assert "cursor" not in shell.ok("schedules", "list")
 
 
+@pytest.mark.parametrize(
+    ("assignment", "why"),
+    [
+        ("""task = '{"name":"welcome","colour":"blue"}'""", "colour"),
+        ("""cadence = '{"kind":"cron","expression":"* * * * *","tz":"Mars/Olympus"}'""", "Mars/Olympus"),
+    ],
+)
+def test_what_cannot_be_read_here_is_told_of(shell: Shell, module: str, sqlite_url: str, assignment: str, why: str):
+    """A scheduler keeps to itself that it cannot read a schedule, so each command says whether it can."""
+    shell.ok("schedules", "add", f"{module}:app", "welcome", "--every", "1h", "user_id=7")
+    change(sqlite_url, assignment)
+    assert "unreadable here" in shell.ok("schedules", "list")
+    shown = shell.ok("schedules", "show", "welcome")
+    assert "state     unreadable here: " in shown
+    assert why in shown
+    assert why in json.loads(shell.ok("schedules", "show", "welcome", "--json"))["problem"]
+    code, out, _ = shell("doctor", "--json")
+    (finding,) = [each for each in json.loads(out)["findings"] if each["check"] == "schedules"]
+    assert (code, finding["level"]) == (OK, "warning")
+    assert why in finding["what"]
+
+
 @pytest.mark.parametrize("command", ["scheduler", "worker", "up"])
 def test_a_name_that_two_go_by_stops_the_start_with_one_line(shell: Shell, module: str, tmp_path: Path, command: str):
     shell.ok("schedules", "add", f"{module}:app", "welcome", "--every", "1h", "--as", "morning", "user_id=7")

@@ -279,6 +279,8 @@ def _duration(text: str, option: str) -> timedelta:
 
 
 def _state(seen: "ScheduleView") -> str:
+    if seen.unreadable is not None:
+        return f"unreadable here: {seen.unreadable}"
     if seen.problem is not None:
         return f"set aside: {seen.problem}"
     if seen.silent_until is not None:

@@ -19,6 +19,7 @@ from headrace.scheduling.declaration import Schedule, When, as_cadence, check_te
 from headrace.scheduling.enqueuer import ScheduleEnqueuer
 from headrace.scheduling.policy import Policy
 from headrace.store.base import Store
+from headrace.store.schedules import UNREADABLE
 from headrace.telemetry.events import Bus, ScheduleFired
 
 if TYPE_CHECKING:
@@ -57,8 +58,19 @@ class ScheduleView:
 
     @property
     def problem(self) -> str | None:
-        """Why it does not fire although it is not paused."""
-        return self.record.problem
+        """Why it does not fire although it is not paused; or not from here, see `unreadable`."""
+        return self.record.problem or self.unreadable
+
+    @property
+    def unreadable(self) -> str | None:
+        """Why this process cannot read it, while schedulers of another version or host may well fire it."""
+        if self.record.task.name == UNREADABLE:
+            return self.record.problem
+        try:
+            cadence_from_json(self.record.cadence)
+        except OptionError as error:
+            return str(error)
+        return None
 
     @property
     def cadence(self) -> Cadence:
@@ -284,6 +296,8 @@ def _changed(record: ScheduleRecord, when: When | None, task: NewTask | None, ch
         overlap=changes.get("overlap", record.overlap),
         jitter=changes.get("jitter", record.jitter),
     )
+    if task is None and record.task.name == UNREADABLE:
+        raise WrongState(f"schedule {record.name!r}: {record.problem} (give `set` the task as well)")
     template = record.task if task is None else task
     check_template(template, record.name)
     return NewSchedule(

@@ -174,7 +174,14 @@ async def schedules(store: Store) -> AsyncIterator[Finding]:
     now = await store.now()
     for record in records:
         seen = ScheduleView(record=record, now=now)
-        if seen.problem is not None:
+        if seen.unreadable is not None:
+            yield warning(
+                "schedules",
+                f"schedule {seen.name} cannot be read here, so schedulers like this one do not fire it: "
+                f"{seen.unreadable}",
+                "run a scheduler that can (a newer headrace, a host with its time zone), or write it anew",
+            )
+        elif seen.problem is not None:
             yield problem(
                 "schedules",
                 f"schedule {seen.name} does not fire: {seen.problem}",

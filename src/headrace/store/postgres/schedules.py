@@ -1,6 +1,6 @@
 """Schedules: kept by name, due by one index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,13 +97,13 @@ class Schedules:
     async def remove_schedule(self, name: str) -> bool:
         return bool(await self._database.fetch(self._queries["remove_schedule"], name))
 
-    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
-        rows = await self._database.fetch(self._queries["due_schedules"], limit + 1, repeatable=True)
+    async def due_schedules(self, *, limit: int = 100, without: Collection[tuple[int, int]] = ()) -> DueSchedules:
+        left_out = ([id for id, _ in without], [revision for _, revision in without])
+        rows = await self._database.fetch(self._queries["due_schedules"], limit + 1, *left_out, repeatable=True)
         now, following = rows[0]["now"], rows[0]["following"]
         due = tuple(rules.stored(row).record for row in rows if row["id"] is not None)
         next_in = None if following is None else (following - now).total_seconds()
-        found = DueSchedules(now=now, due=due[:limit], next_in=0.0 if len(due) > limit else next_in)
-        return await rules.readable(found, self.set_schedule_aside)
+        return DueSchedules(now=now, due=due[:limit], next_in=0.0 if len(due) > limit else next_in)
 
     async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
         query = self._queries["set_schedule_aside"]

@@ -1,6 +1,6 @@
 """Schedules: kept by name, due by one index, fired by whoever moves the cursor."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -86,9 +86,10 @@ def _in_order(transaction: Transaction, schedules: Sequence[NewSchedule]) -> lis
     return [found[schedule.name].record for schedule in schedules]
 
 
-def due_schedules(transaction: Transaction, limit: int) -> DueSchedules:
+def due_schedules(transaction: Transaction, limit: int, without: Collection[tuple[int, int]]) -> DueSchedules:
     now = transaction.now
-    rows = transaction.rows("due_schedules", {"now": now, "limit": limit + 1})
+    left_out = orjson.dumps([f"{id}:{revision}" for id, revision in without]).decode()
+    rows = transaction.rows("due_schedules", {"now": now, "limit": limit + 1, "without": left_out})
     if len(rows) > limit:
         next_in = 0.0
     else:
@@ -172,9 +173,8 @@ class Scheduling(Part):
     async def remove_schedule(self, name: str) -> bool:
         return await self.database.write(lambda transaction: transaction.run("remove_schedule", (name,)) == 1)
 
-    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
-        found = await self.database.read(lambda transaction: due_schedules(transaction, limit))
-        return await rules.readable(found, self.set_schedule_aside)
+    async def due_schedules(self, *, limit: int = 100, without: Collection[tuple[int, int]] = ()) -> DueSchedules:
+        return await self.database.read(lambda transaction: due_schedules(transaction, limit, without))
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
         fired: list[Fired] = []

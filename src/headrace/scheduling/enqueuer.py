@@ -42,6 +42,7 @@ class ScheduleEnqueuer(Service):
         found = await self._store.due_schedules(limit=_LOOKED_AT, without=tuple(self._unreadable.items()))
         looked_at = time.monotonic()
         firings: list[Firing] = []
+        left = len(self._unreadable)
         # However many have a backlog, one look enqueues about a hundred tasks, and then the others have their turn.
         limit = max(1, _LOOKED_AT // max(1, len(found.due)))
         for record in found.due:
@@ -58,8 +59,11 @@ class ScheduleEnqueuer(Service):
         self._tell(found.due, fired, found.now)
         await self._tell_of_refused(found.due, firings, fired)
         pauses = [self.pace.interval, *self._waits(firings, fired, found.now)]
-        if found.next_in is not None:
-            pauses.append(found.next_in + _HAIR if found.next_in else 0.0)
+        if found.next_in:
+            pauses.append(found.next_in + _HAIR)
+        elif found.next_in is not None and (fired or len(self._unreadable) > left or _only_looked(firings)):
+            # More are due than were looked at, and these make room for them: else the same would come again.
+            pauses.append(0.0)
         return max(0.0, min(pauses) - (time.monotonic() - looked_at))
 
     def _waits(self, firings: Sequence[Firing], fired: Sequence[Fired], now: datetime) -> list[float]:
@@ -109,6 +113,11 @@ class ScheduleEnqueuer(Service):
                     late=(now - each.tick).total_seconds(),
                 )
             )
+
+
+def _only_looked(firings: Sequence[Firing]) -> bool:
+    """Some have nothing to fire and are put off, by whomever: the store answers nothing for them."""
+    return any(not firing.fires for firing in firings)
 
 
 def decide(record: ScheduleRecord, *, now: datetime, limit: int) -> Firing:

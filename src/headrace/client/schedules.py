@@ -1,7 +1,7 @@
 """`app.schedules`: what is enqueued by itself, and when. Changes take effect at once, without a restart."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from zoneinfo import ZoneInfo
@@ -141,15 +141,10 @@ class Schedules:
 
         WrongState when the name is taken: `set` changes a schedule.
         """
-        new = Declaration(Schedule.of(when), task, args, kwargs).stored()
+        new = replace(Declaration(Schedule.of(when), task, args, kwargs).stored(), expected=0)
 
         async def act(store: Store) -> ScheduleView:
             await _refuse_past(store, new)
-            if await store.get_schedule(new.name) is not None:
-                raise WrongState(
-                    f"there is a schedule {new.name} already; change it with app.schedules.set(…), remove it, "
-                    "or give this one another name: Schedule(…, name=…)"
-                )
             return await _put(store, new)
 
         return await self._engine.run(act)
@@ -161,7 +156,7 @@ class Schedules:
         `set("nightly", task=report.prepare(year=2027))`.
 
         A new cadence counts from now. A schedule that code declares keeps the change until its declaration changes.
-        NotFound when there is none of that name.
+        NotFound when there is none of that name; WrongState when somebody else changes it at the same moment.
         """
 
         async def act(store: Store) -> ScheduleView:
@@ -310,6 +305,7 @@ def _changed(record: ScheduleRecord, when: When | None, task: NewTask | None, ch
         jitter=policy.jitter.total_seconds(),
         paused=record.paused,
         declared_by=record.declared_by,
+        expected=record.revision,
     )
 
 

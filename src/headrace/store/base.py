@@ -330,7 +330,8 @@ class Schedules(Protocol):
 
         One that says what is already there changes nothing: neither cursor nor revision. A changed cadence starts from
         now; any other change keeps the cursor. What was found unreadable is taken up again. Who declared one, and
-        whether it is paused, stays as it is.
+        whether it is paused, stays as it is. WrongState, and nothing is changed, when one has another revision than
+        the one that is `expected`.
         """
         ...
 

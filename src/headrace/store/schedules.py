@@ -65,6 +65,7 @@ def put(found: Mapping[str, Stored], schedules: Sequence[NewSchedule], now: date
     changes, standing = Changes(), dict(found)
     for new in schedules:
         before = standing.get(new.name)
+        _check_expected(new, before)
         if before is None:
             after = _made(new, now, declaration=None if new.declared_by is None else digest(new))
         else:
@@ -72,6 +73,19 @@ def put(found: Mapping[str, Stored], schedules: Sequence[NewSchedule], now: date
         changes.note(new.name, before, after)
         standing[new.name] = after
     return changes
+
+
+def _check_expected(new: NewSchedule, before: Stored | None) -> None:
+    revision = 0 if before is None else before.record.revision
+    if new.expected is None or new.expected == revision:
+        return
+    if new.expected == 0:
+        raise WrongState(
+            f"there is a schedule {new.name} already; change it with app.schedules.set(…), remove it, or give this one "
+            "another name: Schedule(…, name=…)"
+        )
+    became = "changed" if revision else "removed"
+    raise WrongState(f"schedule {new.name} was {became} by somebody else meanwhile; look at it and try again")
 
 
 def declare(found: Mapping[str, Stored], declared_by: str, schedules: Sequence[NewSchedule], now: datetime) -> Changes:

@@ -30,8 +30,8 @@ class Schedules:
             found, now = await self._found(connection, schedules, None)
             return await self._applied(connection, rules.put(found, schedules, now), schedules)
 
-        # A second try finds what the first one wrote, and changes nothing.
-        return await self._database.run(write, repeatable=True)
+        # A second try finds what the first one wrote, and changes nothing; but it is not what was expected.
+        return await self._database.run(write, repeatable=all(schedule.expected is None for schedule in schedules))
 
     async def declare_schedules(self, declared_by: str, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
         async def look(connection: Connection) -> list[ScheduleRecord] | None:

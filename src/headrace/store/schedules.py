@@ -1,6 +1,7 @@
 """What both stores decide alike about schedules: what a put changes, what a row says, what became of a run."""
 
 import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime, timedelta
@@ -13,6 +14,8 @@ from headrace.core.schedule import Fire, NewSchedule, RunStatus, ScheduleRecord
 from headrace.core.states import HELD, TERMINAL, TaskState
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.hooks import new_task_from_json, new_task_to_json
+
+_logger = logging.getLogger("headrace.store")
 
 # Of a schedule whose task this code cannot read: a name that no function has.
 UNREADABLE = "(unreadable)"
@@ -49,7 +52,7 @@ class Changes:
 
     made: dict[str, Stored] = field(default_factory=dict[str, Stored])
     changed: dict[str, Stored] = field(default_factory=dict[str, Stored])
-    removed: list[int] = field(default_factory=list[int])
+    removed: dict[str, int] = field(default_factory=dict[str, int])
 
     def __bool__(self) -> bool:
         return bool(self.made or self.changed or self.removed)
@@ -104,10 +107,20 @@ def declare(found: Mapping[str, Stored], declared_by: str, schedules: Sequence[N
         changes.note(new.name, before, after)
         standing[new.name] = after
     names = {new.name for new in schedules}
-    changes.removed = [
-        row.record.id for name, row in found.items() if name not in names and row.record.declared_by == declared_by
-    ]
+    changes.removed = {
+        name: row.record.id
+        for name, row in found.items()
+        if name not in names and row.record.declared_by == declared_by
+    }
     return changes
+
+
+def tell(declared_by: str, changes: Changes) -> None:
+    """An older version that starts late takes back what a newer one declared: nobody should have to guess that."""
+    for names, what in ((changes.changed, "changed"), (changes.removed, "removed")):
+        if names:
+            listed = ", ".join(sorted(names))
+            _logger.warning("the declaration of %s %s schedules that were there: %s", declared_by, what, listed)
 
 
 def _check_owner(record: ScheduleRecord, declared_by: str) -> None:

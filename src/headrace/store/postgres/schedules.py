@@ -40,14 +40,19 @@ class Schedules:
                 return None
             return [found[schedule.name].record for schedule in schedules]
 
-        async def write(connection: Connection) -> list[ScheduleRecord]:
+        async def write(connection: Connection) -> tuple[rules.Changes, list[ScheduleRecord]]:
             await connection.execute(self._queries["lock_schedules"])
             found, now = await self._found(connection, schedules, declared_by)
-            return await self._applied(connection, rules.declare(found, declared_by, schedules, now), schedules)
+            changes = rules.declare(found, declared_by, schedules, now)
+            return changes, await self._applied(connection, changes, schedules)
 
         # Every process of an app declares at its start, and mostly what is there already: no need to lock for that.
         standing = await self._database.run(look, repeatable=True, transaction=False)
-        return await self._database.run(write, repeatable=True) if standing is None else standing
+        if standing is not None:
+            return standing
+        changes, records = await self._database.run(write, repeatable=True)
+        rules.tell(declared_by, changes)
+        return records
 
     async def _found(
         self, connection: Connection, schedules: Sequence[NewSchedule], declared_by: str | None
@@ -66,7 +71,7 @@ class Schedules:
             row = rules.row(changed)
             await connection.execute(self._queries["update_schedule"], *(row[name] for name in _CHANGED))
         if changes.removed:
-            await connection.execute(self._queries["remove_schedules"], changes.removed)
+            await connection.execute(self._queries["remove_schedules"], list(changes.removed.values()))
         found, _ = await self._found(connection, schedules, None)
         return [found[schedule.name].record for schedule in schedules]
 

@@ -73,7 +73,7 @@ def _apply(transaction: Transaction, changes: rules.Changes) -> None:
         transaction.run_many("insert_schedule", [_row(new) | {"id": first + place} for place, new in enumerate(made)])
     transaction.run_many("update_schedule", [_row(changed) for changed in changes.changed.values()])
     if changes.removed:
-        transaction.run("remove_schedules", (ids_json(changes.removed),))
+        transaction.run("remove_schedules", (ids_json(list(changes.removed.values())),))
 
 
 def put_schedules(transaction: Transaction, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
@@ -142,13 +142,18 @@ class Scheduling(Part):
             changes = _planned_declaration(transaction, declared_by, schedules)
             return None if changes else _in_order(transaction, schedules)
 
-        def write(transaction: Transaction) -> list[ScheduleRecord]:
-            _apply(transaction, _planned_declaration(transaction, declared_by, schedules))
-            return _in_order(transaction, schedules)
+        def write(transaction: Transaction) -> tuple[rules.Changes, list[ScheduleRecord]]:
+            changes = _planned_declaration(transaction, declared_by, schedules)
+            _apply(transaction, changes)
+            return changes, _in_order(transaction, schedules)
 
         # Every process of an app declares at its start, and mostly what is there already: no need to write for that.
         standing = await self.database.read(look)
-        return await self.database.write(write) if standing is None else standing
+        if standing is not None:
+            return standing
+        changes, records = await self.database.write(write)
+        rules.tell(declared_by, changes)
+        return records
 
     async def schedules(self) -> list[ScheduleRecord]:
         rows = await self.database.read(lambda transaction: transaction.rows("schedules"))

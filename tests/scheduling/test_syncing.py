@@ -46,6 +46,20 @@ async def names(store: Store) -> list[str]:
     return [record.name for record in await store.schedules()]
 
 
+async def test_what_a_start_takes_back_is_logged_by_name(store_url: str, caplog: pytest.LogCaptureFixture):
+    """An older version that restarts late changes and removes what a newer one declared."""
+    async with opened(store_url) as store:
+        with caplog.at_level("WARNING", logger="headrace.store"):
+            await start(app_with(store_url, a=60, b=60, c=60), store)
+            await start(app_with(store_url, a=60, b=60, c=60), store)
+            assert caplog.messages == [], "nothing that was there is another now"
+            await start(app_with(store_url, a=60, b=90), store)
+        assert caplog.messages == [
+            "the declaration of tasks:app changed schedules that were there: b",
+            "the declaration of tasks:app removed schedules that were there: c",
+        ]
+
+
 async def test_they_are_written_once_changed_and_removed_with_the_code(store_url: str):
     async with opened(store_url) as store:
         await start(app_with(store_url, a=60, b="0 9 * * *"), store)

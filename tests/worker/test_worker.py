@@ -435,10 +435,12 @@ async def test_a_worker_that_lost_its_lease_starts_anew(bench: Bench) -> None:
             await eventually(lambda: take_over_now(bench, first))
             assert record.id == first
             await eventually(lambda: worker.id != first)
-            await eventually(lambda: len(claims) == 2)
+            await eventually(lambda: len(claims) >= 2)
             gate.set()
             await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
-        assert (await bench.record(task)).result == str(claims[1])
+        # The last one: a machine that stands still for a moment may cost the second its lease, too.
+        assert (await bench.record(task)).result == str(claims[-1])
+        assert claims[-1] > 1
 
 
 async def test_how_tasks_ended_is_counted_once_each(bench: Bench) -> None:

@@ -233,8 +233,11 @@ def up(
 def log_options(level: str | None, format: str | None) -> "LogOptions":
     """For a process without an App: the flags, then HEADRACE_LOG_LEVEL and HEADRACE_LOG_FORMAT."""
     from headrace.settings import read_settings
-    from headrace.telemetry.logs import LogOptions
+    from headrace.telemetry.logs import FORMATS, LEVELS, LogOptions
 
+    for flag, value, known in (("--log-level", level, LEVELS), ("--log-format", format, FORMATS)):
+        if value is not None and value not in known:
+            raise CommandError(f"{flag} must be one of {', '.join(known)}, not {value!r}")
     given = {"log_level": level, "log_format": format}
     settings = read_settings({name: value for name, value in given.items() if value is not None})
     return LogOptions(level=settings.log_level, format=cast("LogFormat", settings.log_format))

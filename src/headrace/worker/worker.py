@@ -369,8 +369,7 @@ class Worker:
         while True:
             await asyncio.sleep(0.02)
             if not dispatcher.exhausted:
-                if not dispatcher.holding and not dispatcher.claimer.under_way:
-                    dispatcher.claimer.ask_everywhere()
+                _ask_if_idle(dispatcher)
                 continue
             with contextlib.suppress(StoreUnavailable):
                 due = await store.promote() == 0
@@ -383,7 +382,7 @@ class Worker:
                         return
                 else:
                     since = None
-            dispatcher.claimer.ask_everywhere()
+            _ask_if_idle(dispatcher)
 
     async def _let_end(self, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
         """Until nothing runs, or a stop is asked for: then what runs has the grace."""
@@ -433,6 +432,12 @@ class Worker:
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
         if (error := unstartable or late) is not None:
             raise error
+
+
+def _ask_if_idle(dispatcher: Dispatcher) -> None:
+    """Not while something is here: asking everywhere forgets which lanes have more, and one would start out of turn."""
+    if not dispatcher.holding and not dispatcher.claimer.under_way:
+        dispatcher.claimer.ask_everywhere()
 
 
 async def _until(

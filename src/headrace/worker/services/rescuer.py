@@ -3,12 +3,14 @@
 Every worker runs one. Who is dead is judged in `worker.death`; one conditional update decides which rescuer acts.
 """
 
+import contextlib
 import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 from headrace.core.clock import Clock
+from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Lost, Outcome, Released
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.states import Reason, TaskState
@@ -85,10 +87,11 @@ async def empty_hands(
         ]
         charged += sum(settlement.charged for _, settlement in finished)
         released += sum(not settlement.charged for _, settlement in finished)
-        if counts := counted(finished):
-            await count_for(store, worker, counts)
         if bus is not None and finished:
             bus.emit(TasksFinished(finished=finished, worker=worker))
+        if counts := counted(finished):
+            with contextlib.suppress(StoreUnavailable):  # what was settled stays so, counted or not
+                await count_for(store, worker, counts)
         if not report.accepted and not report.repeated:
             return charged, released  # others were faster with all of them
 

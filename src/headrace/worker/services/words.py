@@ -36,12 +36,12 @@ class Words(Service):
 
     def log(self, ref: Ref, line: LogLine, /) -> None:
         count, size = self._sizes.get(ref, (0, 0))
+        if count >= _MOST_LINES or size > _MOST_BYTES:
+            return
         rules = redaction()
         text = rules.text(line.message)
         if line.fields:
             text = f"{text} {json.dumps(rules.value(line.fields), default=str)}"
-        if count >= _MOST_LINES or size > _MOST_BYTES:
-            return
         self._sizes[ref] = (count + 1, size + len(text))
         if count + 1 == _MOST_LINES or size + len(text) > _MOST_BYTES:
             text = "… the log of this attempt is full; later lines are dropped"

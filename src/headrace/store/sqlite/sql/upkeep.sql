@@ -23,7 +23,7 @@ SELECT count(*) FROM (
 )
 
 -- name: count_outcome
--- Written only by the worker it names.
+-- Written by the worker it names, and by whoever settles what it left.
 INSERT INTO headrace_outcomes (worker, queue, name, minute, outcome, n)
 VALUES (:worker, :queue, :name, :minute, :outcome, :n)
 ON CONFLICT (worker, queue, name, minute, outcome) DO UPDATE SET n = n + excluded.n

@@ -1,14 +1,18 @@
 """A real worker beside a test."""
 
+import asyncio
 import threading
 import time
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headrace import App
+from headrace.store.base import Store
 from headrace.testing import FakeClock, NotOverridden, StillWaiting, override
 from headrace.testing.background import BackgroundWorker
 
@@ -89,3 +93,35 @@ def test_waiting_for_it_ends(shop: SimpleNamespace) -> None:
                 worker.wait_until_idle(0.5)
         finally:
             release.set()
+
+
+def test_one_that_does_not_start_in_time_is_stopped(tmp_path: Path) -> None:
+    """Its thread does not go on when the override has ended."""
+    app = App(f"sqlite:///{tmp_path}/production.db")
+
+    @app.lifespan
+    async def slow() -> AsyncGenerator[dict[str, Any]]:
+        await asyncio.Event().wait()
+        yield {}
+
+    with override(app), pytest.raises(TimeoutError), BackgroundWorker(app, start_timeout=1.0):
+        raise AssertionError
+    for thread in threading.enumerate():
+        if thread.name == "headrace-testing-worker":
+            thread.join(30)
+            assert not thread.is_alive()
+    assert not list(tmp_path.iterdir())
+
+
+def test_its_store_is_made_before_its_thread_which_may_come_late() -> None:
+    made: list[str] = []
+
+    class Recording(App):
+        def new_store(self) -> Store:
+            made.append(threading.current_thread().name)
+            return super().new_store()
+
+    app = Recording("sqlite:////nowhere/production.db")
+    with override(app), BackgroundWorker(app):
+        pass
+    assert made == [threading.current_thread().name]

@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 from headrace.core.states import HELD, TaskState
@@ -25,22 +26,25 @@ from headrace.testing.overriding import must_be_overridden
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
-_START_SECONDS = 60.0
+_GIVE_UP_SECONDS = 5.0
 _POLL = 0.02
 
 
 class BackgroundWorker:
     """`with BackgroundWorker(app) as worker:` works from the first line of the block on, and has drained at its end."""
 
-    def __init__(self, app: TestedApp, *, options: WorkerOptions | None = None) -> None:
+    def __init__(self, app: TestedApp, *, options: WorkerOptions | None = None, start_timeout: float = 60.0) -> None:
         self.app = app
+        self.start_timeout = start_timeout  # in seconds; TimeoutError when it does not work by then
         self.options = options or WorkerOptions(
             concurrency=20, children=4, threads=4, commands=2, poll=0.2, grace=30.0, lease=app.settings.lease
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worker: Worker | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._given_up = False
         self._started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, name="headrace-testing-worker", daemon=True)
+        self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
     @property
@@ -50,12 +54,20 @@ class BackgroundWorker:
 
     def __enter__(self) -> Self:
         must_be_overridden(self.app, "a background worker")
+        # Made here and not by the thread: by then the override may have ended.
+        store = self.app.new_store()
+        self._thread = threading.Thread(target=self._run, args=(store,), name="headrace-testing-worker", daemon=True)
         self._thread.start()
-        self._started.result(timeout=_START_SECONDS)
+        try:
+            self._started.result(timeout=self.start_timeout)
+        except BaseException:
+            self._give_up()
+            raise
         return self
 
     def __exit__(self, *exception: Any) -> None:
         """Waits for what runs. Raises what ended the worker, if something did before."""
+        assert self._thread is not None, "the worker has not been started"
         self._tell("stop")
         self._thread.join()
         if self._error is not None and exception[0] is None:
@@ -71,27 +83,43 @@ class BackgroundWorker:
         if self._loop is not None and self._worker is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(getattr(self._worker, verb))
 
-    def _run(self) -> None:
+    def _give_up(self) -> None:
+        """Nobody will end this block: the thread must not go on, and begin to work, beside later tests."""
+        assert self._thread is not None
+        self._given_up = True  # read by a thread that has no loop yet
+        if self._loop is not None and self._working is not None:
+            with suppress(RuntimeError):  # the loop is closed: it has ended
+                self._loop.call_soon_threadsafe(self._working.cancel)
+        self._thread.join(_GIVE_UP_SECONDS)  # as a rule it ends at once, still inside of the override
+
+    def _run(self, store: Store) -> None:
         try:
             with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-                runner.run(self._work())
+                runner.run(self._work(store))
         except BaseException as error:
             self._error = error
             if not self._started.done():
                 self._started.set_exception(error)
 
-    async def _work(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._worker = worker = Worker(self.app, options=self.options, executors=_in_process)
-        running = asyncio.create_task(worker.run())
-        started = asyncio.create_task(worker.started())
-        try:
-            await asyncio.wait({running, started}, return_when=asyncio.FIRST_COMPLETED)
-            if started.done():
-                self._started.set_result(None)
-            await running
-        finally:
-            started.cancel()
+    async def _work(self, store: Store) -> None:
+        self._working, self._loop = asyncio.current_task(), asyncio.get_running_loop()
+        if self._given_up:
+            return
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(store.close)
+            await store.open()
+            self._worker = worker = Worker(self.app, options=self.options, store=store, executors=_in_process)
+            running = asyncio.create_task(worker.run())
+            started = asyncio.create_task(worker.started())
+            try:
+                await asyncio.wait({running, started}, return_when=asyncio.FIRST_COMPLETED)
+                if started.done():
+                    self._started.set_result(None)
+                await running
+            finally:
+                started.cancel()
+                running.cancel()  # where it was given up; else it has ended
+                await asyncio.wait({running})
 
     async def _idle(self, timeout: float) -> None:
         store = self.app.new_store()

@@ -89,7 +89,8 @@ def test_a_bench_that_is_told_to_end_leaves_nothing_behind(shell: Shell):
     """It comes as soon as there is something to remove; its repetition does not disturb the removal."""
     bench = subprocess.Popen(
         [sys.executable, "-c", COMMAND, "bench", "--seconds", "600"],
-        cwd=shell.folder, env=environment(shell.url) | {"PYTHONFAULTHANDLER": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        cwd=shell.folder, env=environment(shell.url) | {"PYTHONFAULTHANDLER": "1"}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
         wait_until(lambda: traces(shell.url), timeout=60)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -97,8 +98,9 @@ async def following_while(ledger: Ledger, follow: Callable[[Heard], object], act
     return heard
 
 
-def test_a_task_is_followed_to_its_end(either_shell: Shell):
+def test_a_task_is_followed_to_its_end(either_shell: Shell, monkeypatch: pytest.MonkeyPatch):
     """Over two attempts; lines that are written after the end was reported are heard, too."""
+    monkeypatch.setattr(following, "_LATE", timedelta(minutes=5))
 
     async def run(ledger: Ledger) -> Heard:
         id = await ledger.enqueue_one()
@@ -115,6 +117,8 @@ def test_a_task_is_followed_to_its_end(either_shell: Shell):
             await eventually(lambda: heard.lines == ["one", "three", "two, late"])
             await ledger.finish("a", completed(again))
             await log(ledger, ref(again), 1, "four, after the end")
+            await eventually(lambda: "four, after the end" in heard.lines)
+            monkeypatch.setattr(following, "_LATE", timedelta(0))  # no more is waited for
 
         store = await ledger.another_store()
         return await following_while(ledger, lambda heard: following.follow_one(store, id, None, heard), act)
@@ -124,8 +128,9 @@ def test_a_task_is_followed_to_its_end(either_shell: Shell):
     assert heard.told[-1].endswith("is completed")
 
 
-def test_whatever_runs_is_followed_without_an_id(either_shell: Shell):
+def test_whatever_runs_is_followed_without_an_id(either_shell: Shell, monkeypatch: pytest.MonkeyPatch):
     """A task that comes back does not repeat its lines."""
+    monkeypatch.setattr(following, "_LATE", timedelta(minutes=5))
 
     async def run(ledger: Ledger) -> Heard:
         await ledger.register("a", lease=600.0)

@@ -38,7 +38,11 @@ def ended_like_ctrl_c() -> Generator[None]:
         nonlocal told
         if not told:
             told = True
-            raise KeyboardInterrupt
+            # What Ctrl-C would do here: a loop that runs cancels its task instead of being torn out of a callback.
+            ctrl_c = signal.getsignal(signal.SIGINT)
+            if not callable(ctrl_c):
+                raise KeyboardInterrupt
+            ctrl_c(signal.SIGINT, frame)
 
     here = threading.current_thread() is threading.main_thread()
     ours = [number for number in _ENDING if here and signal.getsignal(number) is signal.SIG_DFL]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.app import App
-from headrace.cli.apart import ended_like_ctrl_c, undisturbed
+from headrace.cli.apart import ended_like_ctrl_c, own_settings, undisturbed
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.progress import progress_bar
 from headrace.cli.target import shown_url
@@ -51,13 +51,18 @@ class Measured:
 
 
 def measure(url: str, plan: Plan) -> Measured:
-    with ended_like_ctrl_c(), _place(url) as place, _namespace(place) as (name, facts):
+    with (
+        ended_like_ctrl_c(),
+        _place(url) as place,
+        _namespace(place) as (name, facts),
+        own_settings(HEADRACE_DATABASE_URL=place, HEADRACE_NAME=name),
+    ):
         app = App(place, name=name)
         nothing = app.task(name="bench.nothing")(_nothing)
         try:
             one, single = _one_by_one(nothing, plan)
             many, batch = _in_batches(nothing, plan)
-            with _worker(place, name, plan) as worker, progress_bar("drain", one + many) as advance:
+            with _worker(plan) as worker, progress_bar("drain", one + many) as advance:
                 done, took = _drained(app, worker, one + many, plan.seconds * 0.6, advance)
         finally:
             app.close()
@@ -155,13 +160,11 @@ def _in_batches(nothing: Any, plan: Plan) -> tuple[int, float]:
 
 
 @contextmanager
-def _worker(url: str, name: str, plan: Plan) -> Generator["subprocess.Popen[bytes]"]:
+def _worker(plan: Plan) -> Generator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "headrace.cli", "worker", _TARGET, "--burst", "--children", "0", "--grace", "1"]
-    environment = {**os.environ, "HEADRACE_DATABASE_URL": url, "HEADRACE_NAME": name}
     with tempfile.TemporaryFile() as log:
         worker = subprocess.Popen(
             [*command, "--processes", str(plan.processes)],
-            env=environment,
             stdout=log,
             stderr=log,
             start_new_session=True,  # Ctrl-C is for us; it is ended below

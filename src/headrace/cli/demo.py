@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from headrace.cli.apart import ended_like_ctrl_c, own_settings
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json
@@ -31,8 +32,11 @@ def demo(
     json: Json = False,
 ) -> None:
     """Watch tasks succeed, fail, retry, hit their limits, fire by schedule, and survive a killed worker."""
-    with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
-        os.environ["HEADRACE_DATABASE_URL"] = f"sqlite:///{folder}/demo.db"
+    with (
+        ended_like_ctrl_c(),
+        tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder,
+        own_settings(HEADRACE_DATABASE_URL=f"sqlite:///{folder}/demo.db"),
+    ):
         try:
             summary = _show(Path(folder), tasks, json=json)
         except (TimeoutError, HeadraceError) as error:

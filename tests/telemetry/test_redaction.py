@@ -160,7 +160,8 @@ def test_what_stands_beside_a_secret_is_shown(text: str, shown: str) -> None:
 HOSTILE = [
     "http://a:", "amqp://host:5672,", "a://", "http://u:x@", "http://u@", "eyJaaaaaa-", "eyJaaaaaa.", "a:", "a.a-",
     "a+", "x=1 ", "token=(", "token='\\", "token={[redacted] ", "[", "{\"a\":", "-----BEGIN A ",
-    "-----BEGIN PRIVATE KEY----- ", "-----END ", "bearer ", "basic  ", "('key', \"", "('key', '", "[\\\"key\\\",", "key\\", "password=a,",
+    "-----BEGIN PRIVATE KEY----- ", "-----END ", "bearer ", "basic  ", "('key', \"", "('key', '",
+    "[\\\"key\\\",", "key\\", "password=a,",
     "a.Key: ", "'key' ,", "--key ", "token", " ", "\\", "Key.", "a: 1:", "authorization: Basic ", "@", ":", "=",
 ]  # fmt: skip
 

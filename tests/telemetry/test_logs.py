@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from headrace import App
 from headrace.core.errors import OptionError, SettingsError
-from headrace.telemetry.logs import LEVELS, TaskFields
+from headrace.telemetry.logs import LEVELS, ConsoleLines, JsonLines, TaskFields
 from headrace.worker.options import WorkerOptions
 from tests.telemetry.workers import headrace, python
 
@@ -151,3 +152,38 @@ def test_the_filter_for_a_configuration_of_ones_own() -> None:
     record = logging.LogRecord("a", logging.INFO, "f", 1, "m", (), None)
     assert TaskFields().filter(record)
     assert (record.task_id, record.attempt, record.trace_id) == (None, None, None)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def failed_login(name: str = "shop.auth") -> logging.LogRecord:
+    try:
+        raise ValueError("password=hunter2")
+    except ValueError:
+        stack = "Stack:\n  token='hunter2'"
+        return logging.LogRecord(name, 40, "f", 1, "refused, api_key=%s", ("hunter2",), sys.exc_info(), sinfo=stack)
+
+
+@pytest.mark.parametrize("lines", [ConsoleLines(), JsonLines()])
+def test_what_another_handler_made_of_an_exception_is_not_taken_over(lines: logging.Formatter) -> None:
+    """`logging` keeps the text of an exception in the record: by a handler before ours it holds the secret, and what
+    comes after ours is to see what it would see without it."""
+    record = failed_login()
+    assert "hunter2" in logging.Formatter().format(record)
+    assert record.exc_text
+    line = lines.format(record)
+    assert "hunter2" not in line
+    assert "ValueError: password=[redacted]" in line
+    assert "token='[redacted]'" in line
+    fresh = failed_login()
+    lines.format(fresh)
+    assert fresh.exc_text is None
+
+
+@pytest.mark.parametrize("name", ["shop.auth", "token", "auth-keys"])
+def test_the_name_of_a_logger_hides_no_word_of_its_messages(name: str) -> None:
+    first = ConsoleLines().format(failed_login(name)).splitlines()[0]
+    assert first.endswith(f" ERROR {name}: refused, api_key=[redacted]")
+
+
+def test_arguments_that_do_not_fit_lose_no_line() -> None:
+    record = logging.LogRecord("a", logging.INFO, "f", 1, "%s and %s", ("one",), None)
+    assert ConsoleLines().format(record).endswith(" INFO a: %s and %s")

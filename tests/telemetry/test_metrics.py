@@ -124,6 +124,14 @@ def test_what_processes_counted_adds_up() -> None:
     assert set(rendered(whole)) >= LINES
 
 
+def test_a_breaker_that_is_called_by_its_url_shows_no_password() -> None:
+    tally = Tally()
+    tally.observe(BreakerMoved(service="https://me:hunter2@host/x", state=BreakerStatus.OPEN, lasts=60.0))
+    page = "\n".join(rendered(tally))
+    assert "https://me:[redacted]@host/x" in page
+    assert "hunter2" not in page
+
+
 def test_what_the_ledger_says_is_shown_with_its_age() -> None:
     figures = Figures(
         depths={"mail": {"primary": 7, "retry": 2, "claimed": 3, "running": 1}},

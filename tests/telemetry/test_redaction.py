@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from enum import Enum
 from typing import Any
 
@@ -108,6 +109,73 @@ def test_secrets_in_texts(text: str, shown: str) -> None:
     assert RULES.text(text) == shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["task password=hunter2", "https://hunter2@host/x", "redis://hunter2@host:6379", "2fa_token=hunter2",
+     "über_token=hunter2", "d['password'] = 'hunter2'", "password == 'hunter2'", "password := hunter2",
+     "password=u'hunter2'", "password=rb'hunter2'", "password=\"\"\"hunter2\"\"\"", "('x-api-key', 'hunter2')",
+     "[(b'authorization', b'hunter2')]", '[["x-api-key","hunter2"]]', "session_id=hunter2", "dbpass=hunter2",
+     "DBPASS=hunter2", "passwordhash=hunter2", "tokenvalue: hunter2", "password=ab,hunter2", "password=ab;hunter2",
+     "password=true,hunter2", json.dumps("x\nkey=hunter2"), "bad: token-eyJhunter2xx.hunter2.hunter2",
+     "redis://:a@one,redis://:hunter2@two", "amqp://one:5672,amqp://me:hunter2@two"],
+)  # fmt: skip
+def test_no_spelling_of_a_secret_shows(text: str) -> None:
+    assert "hunter2" not in RULES.text(text)
+    assert "hunter2" not in RULES.text(f"it said {text} and more")
+
+
+def test_json_escaped_many_times() -> None:
+    text = json.dumps({"user": "me", "password": 'hun"ter2'})
+    for _ in range(5):
+        text = json.dumps(text)
+        found = RULES.text(f"said {text}, user=you")
+        assert "ter2" not in found
+        assert "hun" not in found
+        assert found.endswith("user=you")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["max_tokens=100", "tokens: 5, keys: 7", "Basic authentication failed", "Bearer tokenization",
+     "shop.auth.Declined: no", "cryptography.fernet.InvalidToken: it is", "postgresql://me@db/shop", "http://host:8080/@me",
+     "('password', 'email', 'name')", "monkeyJournal.handlers.first: 1", "task refresh_token: soft_timeout is 9 s"],
+)  # fmt: skip
+def test_what_only_looks_like_a_secret_is_shown(text: str) -> None:
+    assert RULES.text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("password=a,user=me", "password=[redacted],user=me"),
+        ("Server=x;Password=a;b;Port=1", "Server=x;Password=[redacted];Port=1"),
+        ("https://abc@host/@me", "https://[redacted]@host/@me"),
+        ("config.Password: hunter2", "config.Password: [redacted]"),
+    ],
+)
+def test_what_stands_beside_a_secret_is_shown(text: str, shown: str) -> None:
+    assert RULES.text(text) == shown
+
+
+HOSTILE = [
+    "http://a:", "amqp://host:5672,", "a://", "http://u:x@", "http://u@", "eyJaaaaaa-", "eyJaaaaaa.", "a:", "a.a-",
+    "a+", "x=1 ", "token=(", "token='\\", "token={[redacted] ", "[", "{\"a\":", "-----BEGIN A ",
+    "-----BEGIN PRIVATE KEY----- ", "-----END ", "bearer ", "basic  ", "('key', \"", "('key', '",
+    "[\\\"key\\\",", "key\\", "password=a,",
+    "a.Key: ", "'key' ,", "--key ", "token", " ", "\\", "Key.", "a: 1:", "authorization: Basic ", "@", ":", "=",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_time_grows_with_the_length(piece: str) -> None:
+    """It is spent on the loop of a worker. What is quadratic takes minutes here, what is linear a part of a second."""
+    text = "x=1 http://u:y " + piece * (200_000 // len(piece))
+    for hostile in (text, f"{text}@"):
+        began = time.process_time()
+        RULES.text(hostile)
+        assert time.process_time() - began < 5
+
+
 def test_a_text_without_secrets_is_the_same_object() -> None:
     for text in ("plain", "a=1, b: 2", '{"a": [1, 2]}', "time 12:30:11"):
         assert RULES.text(text) is text
@@ -152,6 +220,21 @@ def test_hostile_values_are_hidden_and_do_not_raise() -> None:
     assert RULES.value(Hostile()) == FAILED
     assert FAILED in repr(RULES.value(ring))
     assert RULES.text('{"a": 1') == '{"a": 1'
+
+
+def test_what_holds_itself_or_the_same_thing_often_takes_no_time() -> None:
+    """Each of 20 knows all of them: 20^50 ways, of which none is walked."""
+    knot: list[Any] = [{"password": "hunter2"} for _ in range(20)]
+    for each in knot:
+        each["others"] = knot
+    began = time.process_time()
+    found = RULES.value({"knot": knot})
+    assert found["knot"][0] == {"password": REDACTED, "others": FAILED}
+    ladder: Any = "end"
+    for _ in range(40):
+        ladder = [ladder, ladder]
+    RULES.value({"ladder": ladder})
+    assert time.process_time() - began < 30
 
 
 names = st.sampled_from(["password", "apiKey", "x_token", "auth"])

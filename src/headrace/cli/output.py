@@ -44,31 +44,63 @@ def as_json(value: Any, *, whole: bool = False) -> str:
     return orjson.dumps(plain(value, whole=whole), option=orjson.OPT_INDENT_2).decode()
 
 
+# How things are called is no secret of theirs, though it may look like one: a queue `auth`, a task `auth:emails`.
+_CALLED = frozenset({
+    "id", "name", "task", "queue", "queues", "worker", "workers", "schedule", "table", "job", "kind", "state",
+    "hostname", "executor", "log_ref", "error_class", "recorded_by", "declared_by",
+})  # fmt: skip
+# What tasks put in: searched by name too.
+_GIVEN = frozenset({
+    "arguments", "options", "metadata", "result", "progress", "error", "error_message", "traceback", "line", "message",
+    "env", "extra", "fields",
+})  # fmt: skip
+
+
 def plain(value: Any, *, whole: bool = False) -> Any:
-    """Without secrets, unless the `whole` is asked for: by name in mappings and in JSON, and in texts. The fields of
-    our own records are no secrets by their names; what tasks put into them may be.
+    """Without secrets, unless the `whole` is asked for: by name in what tasks put in, and in texts. The fields of our
+    own records, and what things are called, are no secrets by their names.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         if hasattr(value, "log_ref"):
             names.append("log_ref")
-        return {name: plain(_stringly(name, getattr(value, name)), whole=whole) for name in names}
+        return {name: _item(name, getattr(value, name), whole=whole) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str) and not whole:
         return redacted(value)
     if isinstance(value, Mapping):
         found = cast("Mapping[Any, Any]", value)
-        return {str(key): _item(str(key), item, whole=whole) for key, item in found.items()}
+        return {
+            str(key): _hidden(str(key), item) if not whole and _is_secret(str(key), item)
+            else _item(str(key), item, whole=whole)
+            for key, item in found.items()
+        }  # fmt: skip
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, whole=whole) for item in value]  # pyright: ignore[reportUnknownVariableType]
     return value
 
 
+def _is_secret(name: str, value: Any) -> bool:
+    """A text under such a key; what else is there may be about a queue or a table of that name."""
+    return isinstance(value, str) and name not in _CALLED and _redaction().is_secret(name)
+
+
+def _hidden(name: str, value: str) -> Any:
+    return _redaction().value(value, name)
+
+
 def _item(name: str, value: Any, *, whole: bool) -> Any:
-    if not whole and _redaction().is_secret(name):
-        return _redaction().value(value, name)
-    return plain(_stringly(name, value), whole=whole)
+    value = _stringly(name, value)
+    if not whole and name in _CALLED and (isinstance(value, str) or _are_texts(value)):
+        return plain(value, whole=True)
+    if not whole and name in _GIVEN and isinstance(value, (Mapping, list, tuple)):
+        return plain(_redaction().value(value), whole=True)
+    return plain(value, whole=whole)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in cast("Sequence[Any]", value))
 
 
 def _stringly(name: str, value: Any) -> Any:
@@ -88,13 +120,19 @@ def print_json_line(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    texts = [["" if cell is None else visible(redacted(str(cell))) for cell in row] for row in rows]
+    texts = [[_cell(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     if not texts:
         console.print(f"[dim]{empty}[/]")
     elif console.is_terminal:
         _print_for_people(title, columns, texts)
     else:
         _print_for_programs(title, columns, texts)
+
+
+def _cell(column: str, cell: object) -> str:
+    if cell is None:
+        return ""
+    return visible(str(cell) if column in _CALLED else redacted(str(cell)))
 
 
 def _print_for_people(title: str, columns: Sequence[str], rows: list[list[str]]) -> None:

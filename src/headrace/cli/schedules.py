@@ -81,7 +81,8 @@ def show(schedule: ScheduleName, database: Database = None, name: Namespace = "h
     }
     for label, text in lines.items():
         if text is not None:
-            console.print(f"{label:<9} {visible(redacted(text))}", markup=False)
+            called = label in ("schedule", "task", "declared")  # no secrets, though they may look like some
+            console.print(f"{label:<9} {visible(text if called else redacted(text))}", markup=False)
     _print_fires(seen, _SHOWN)
     if record.task.arguments != "{}":
         print_table("", ("arguments of each run",), [[record.task.arguments]], empty="")

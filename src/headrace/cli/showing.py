@@ -13,6 +13,7 @@ from headrace.store.base import LogLine, Store
 type Life = tuple[TaskRecord, list[AttemptRecord], list[LogLine]]
 
 _LINES = 50
+_CALLED = ("task", "queue", "worker", "error")  # how things are called is shown; the message is searched by itself
 
 
 def unknown(id: int) -> NotFound:
@@ -33,12 +34,13 @@ def print_life(life: Life, *, json: bool, traceback: bool = False) -> None:
         return
     for label, value in _facts(record).items():
         if value not in (None, ""):
-            console.print(f"[bold]{label:>10}[/]  {escape(visible(redacted(str(value))))}")
+            text = str(value) if label in _CALLED else redacted(str(value))
+            console.print(f"[bold]{label:>10}[/]  {escape(visible(text))}")
     _print_attempts(attempts)
     if traceback and attempts and (text := attempts[-1].traceback):
         console.print(f"\n[bold]traceback of claim {attempts[-1].claim_no}[/]")
-        for line in text.splitlines():
-            console.print(escape(visible(redacted(line))))
+        for line in redacted(text).splitlines():  # in this order: a private key has many lines
+            console.print(escape(visible(line)))
     for line in lines:
         console.print(
             f"[dim]{line.at:%H:%M:%S} {escape(visible(line.stream))}[/] {escape(visible(redacted(line.line)))}"
@@ -90,7 +92,7 @@ def _facts(record: TaskRecord) -> dict[str, object]:
         "job": record.job,
         "progress": record.progress,
         "result": short(record.result, 400),
-        "error": f"{record.error_class}: {record.error_message}" if record.error_class else None,
+        "error": f"{record.error_class}: {redacted(record.error_message or '')}" if record.error_class else None,
     }
 
 

@@ -111,47 +111,57 @@ def _worth_a_line(record: logging.LogRecord) -> bool:
     return "task_id" in _fields(record)
 
 
-class ConsoleLines(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+class _Lines(logging.Formatter):
+    """Each part is redacted by itself: the name of a logger (`shop.auth`) is not that of a value. The text of an
+    exception is made here: `record.exc_text` is what another handler, which redacts nothing, made of it.
+    """
 
-    @override
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        line = _Rules.redaction.text(super().formatMessage(record))
-        words = [f"{word}={found}" for name, word in _SHOWN.items() if (found := _fields(record).get(name)) is not None]
-        if trace := _fields(record).get("trace_id"):
-            words.append(f"trace={trace}")
-        return f"{line} [{' '.join(words)}]" if words else line
-
-    @override
-    def formatException(self, ei: Any) -> str:
-        return _Rules.redaction.text(super().formatException(ei))
-
-
-class JsonLines(logging.Formatter):
-    """One object a line. What a task gave as `extra=` is in `extra`."""
-
-    @override
-    def format(self, record: logging.LogRecord) -> str:
-        rules = _Rules.redaction
+    def message_of(self, record: logging.LogRecord) -> str:
         try:
             message = record.getMessage()
         except Exception:  # its arguments do not fit
             message = str(record.msg)
+        return _Rules.redaction.text(message)
+
+    def exception_of(self, record: logging.LogRecord) -> str:
+        return _Rules.redaction.text(self.formatException(record.exc_info)) if record.exc_info else ""
+
+    def stack_of(self, record: logging.LogRecord) -> str:
+        return _Rules.redaction.text(self.formatStack(record.stack_info)) if record.stack_info else ""
+
+
+class ConsoleLines(_Lines):
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{self.formatTime(record)} {record.levelname} {record.name}: {self.message_of(record)}"
+        fields = _fields(record)
+        words = [f"{word}={found}" for name, word in _SHOWN.items() if (found := fields.get(name)) is not None]
+        if trace := fields.get("trace_id"):
+            words.append(f"trace={trace}")
+        if words:
+            line = f"{line} [{' '.join(words)}]"
+        return "\n".join(part for part in (line, self.exception_of(record), self.stack_of(record)) if part)
+
+
+class JsonLines(_Lines):
+    """One object a line. What a task gave as `extra=` is in `extra`."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": rules.text(message),
+            "message": self.message_of(record),
             "pid": record.process,
             **_fields(record),
         }
         if extra := {name: value for name, value in vars(record).items() if name not in _STANDARD}:
-            line["extra"] = rules.value(extra)
-        if record.exc_info:
-            line["exception"] = rules.text(self.formatException(record.exc_info))
-        if record.stack_info:
-            line["stack"] = rules.text(record.stack_info)
+            line["extra"] = _Rules.redaction.value(extra)
+        if exception := self.exception_of(record):
+            line["exception"] = exception
+        if stack := self.stack_of(record):
+            line["stack"] = stack
         return json.dumps(line, ensure_ascii=False, default=str, separators=(",", ":"))
 
 

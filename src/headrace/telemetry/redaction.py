@@ -5,6 +5,7 @@ Nothing that is stored to be executed passes through here. Pure: no clock, no in
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from enum import Enum
 from typing import Any, cast
@@ -17,11 +18,34 @@ REDACTED = "[redacted]"
 FAILED = "[redaction failed]"
 DEEPEST = 50
 _LONGEST_JSON = 1_000_000  # a longer text is searched as text
+_MOST_STEPS = 100_000  # mappings, lists and objects of one value
+_NAME = re.compile(r"[\w.-]{1,200}")
 
 type Hook = Callable[[str, Any], Any]
 """`hook(name, value)`, called with every text, number, flag and None that is left, and the name of its field ("" where
 it has none). It gives the value back, or what is to be seen in its place. It is called often, from any thread; when it
 raises, `[redaction failed]` is seen."""
+
+
+class _Walk:
+    """Through one value. What holds itself is left out where it comes again; what holds the same thing in many ways
+    ends with the steps."""
+
+    __slots__ = ("_inside", "_steps")
+
+    def __init__(self) -> None:
+        self._inside: set[int] = set()
+        self._steps = _MOST_STEPS
+
+    def enter(self, value: object) -> bool:
+        self._steps -= 1
+        if self._steps < 0 or len(self._inside) > DEEPEST or id(value) in self._inside:
+            return False
+        self._inside.add(id(value))
+        return True
+
+    def leave(self, value: object) -> None:
+        self._inside.discard(id(value))
 
 
 class Redaction:
@@ -54,7 +78,7 @@ class Redaction:
     def value(self, value: Any, name: str = "") -> Any:
         """The same, as plain data: mappings, lists, texts, numbers. Objects of other kinds become their text."""
         try:
-            return self._value(value, name, 0)
+            return self._value(value, name, _Walk())
         except Exception:  # a hostile __str__, a mapping that raises: what cannot be read must not be shown
             return FAILED
 
@@ -63,55 +87,70 @@ class Redaction:
         found = self.value(text, name)
         return found if isinstance(found, str) else str(found)
 
-    def _value(self, value: Any, name: str, depth: int) -> Any:
+    def _value(self, value: Any, name: str, walk: _Walk) -> Any:
         if value is None or isinstance(value, bool):
             return self._by_hooks(name, value)
         if name and self.is_secret(name, of_number=isinstance(value, int | float)):
             return REDACTED
-        if depth > DEEPEST:
-            return FAILED
         match value:
             case str() if not isinstance(value, Enum):
-                return self._by_hooks(name, self._text(value, depth))
+                return self._by_hooks(name, self._text(value, walk))
             case int() | float():
                 return self._by_hooks(name, value)
+            case _ if not walk.enter(value):
+                return FAILED
+            case _:
+                try:
+                    return self._inside(value, name, walk)
+                finally:
+                    walk.leave(value)
+
+    def _inside(self, value: Any, name: str, walk: _Walk) -> Any:
+        match value:
             case Mapping():
                 found = cast("Mapping[Any, Any]", value)
                 return {
-                    key if isinstance(key, str) else str(key): self._value(item, str(key), depth + 1)
+                    key if isinstance(key, str) else str(key): self._value(item, str(key), walk)
                     for key, item in found.items()
                 }
             case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-                return self._items(cast("Sequence[Any]", value), name, depth)
+                return self._items(cast("Sequence[Any]", value), name, walk)
             case Set():
-                return [self._value(item, name, depth + 1) for item in cast("Set[Any]", value)]
+                return [self._value(item, name, walk) for item in cast("Set[Any]", value)]
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 return {
-                    field.name: self._value(getattr(value, field.name), field.name, depth + 1)
+                    field.name: self._value(getattr(value, field.name), field.name, walk)
                     for field in dataclasses.fields(value)
                 }
             case Enum():
-                return self._value(value.value, name, depth + 1)
+                return self._value(value.value, name, walk)
             case _:
-                return self._by_hooks(name, self._text(str(value), depth))
+                return self._by_hooks(name, self._text(str(value), walk))
 
-    def _items(self, items: Sequence[Any], name: str, depth: int) -> list[Any]:
-        """What follows `--password` in a list of words is its value."""
+    def _items(self, items: Sequence[Any], name: str, walk: _Walk) -> list[Any]:
+        """What follows `--password` in a list of words is its value, and so is the second of `("x-api-key", "…")`."""
         found: list[Any] = []
         flagged = False
         for item in items:
-            found.append(REDACTED if flagged and isinstance(item, str) else self._value(item, name, depth + 1))
-            flagged = isinstance(item, str) and item[:1] == "-" and "=" not in item and self.is_secret(item)
+            found.append(REDACTED if flagged and isinstance(item, str | bytes) else self._value(item, name, walk))
+            flagged = self._names_the_next(item, pair=len(items) == 2)
         return found
 
-    def _text(self, text: str, depth: int) -> str:
+    def _names_the_next(self, item: Any, *, pair: bool) -> bool:
+        if pair and isinstance(item, bytes):
+            item = item.decode("latin-1")
+        if not isinstance(item, str) or not (pair or item[:1] == "-"):
+            return False
+        return _NAME.fullmatch(item) is not None and self.is_secret(item)
+
+    def _text(self, text: str, walk: _Walk) -> str:
         if text[:1] in ("{", "[") and text[-1:] in ("}", "]") and len(text) <= _LONGEST_JSON:
             try:
                 data: Any = json.loads(text)
             except (ValueError, RecursionError):
                 pass
             else:
-                found = self._value(data, "", depth + 1)
+                found = self._value(data, "", walk)
                 return text if found == data else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
         return without_secrets(text, is_secret=self.is_secret, mark=REDACTED)
 

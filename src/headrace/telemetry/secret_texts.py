@@ -1,59 +1,98 @@
 """Where secrets stand in a text: after a name (`password=…`, `"token": "…"`, `--api-key …`), in URLs, and what is one
 by its shape (bearer tokens, JSON Web Tokens, private keys). Pure; which names are secret is for the caller to say.
+
+Every search below is linear in the length of the text, whatever the text: it runs on the loops of workers. So no
+pattern may begin in the middle of what another beginning has read already without a bound.
 """
 
 import re
-from collections.abc import Callable
+from typing import Protocol
 
 # Nothing below can match a text without one of these; most texts have none.
-_HINT = re.compile(r"[=:]|--|bearer|basic|eyJ", re.IGNORECASE)
+_HINT = re.compile(r"[=:]|--|bearer|basic|digest|eyJ|['\"]\s*,", re.IGNORECASE)
 
-# A password may hold `/` and `@`; what looks like a port and a path is none.
-_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s:/@\"'<>]*:)(?!\d{1,5}/)[^\s\"'<>]+(?=@)", re.IGNORECASE)
+# What stands before `://`, and where a URL ends: in a list of them, before the next.
+_SCHEME_OF_URL = re.compile(r"([a-z0-9+.-]{0,31})(?<=[a-z0-9+.-])://", re.IGNORECASE)
+_ENDS_URL = re.compile(r"[\s\"'<>]|[,;|](?=[a-z][a-z0-9+.-]{0,30}://)", re.IGNORECASE)
+_USER = re.compile(r"[^\s:/@\"'<>]*")
+_PORT_AND_PATH = re.compile(r"\d{1,5}/")
+# What stands alone before the `@` is a user there; elsewhere it may be a token.
+_WITH_USERS = ("postgres", "mysql", "ssh", "sftp", "git+ssh", "svn+ssh")
+
+# An ordinary word after `Basic` is none: `Basic authentication failed`.
 _SHAPES = re.compile(
-    r"(?P<before>\b(?:Bearer|Basic|Digest)\s+)[A-Za-z0-9._~+/=-]{8,}"
-    r"|\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*"
+    r"(?P<before>\b(?:Bearer|Basic|Digest)\s+)(?!(?-i:[A-Za-z]?[a-z]{7,19})[.:]?(?![\w.~+/=-]))[A-Za-z0-9._~+/=-]{8,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-# A name, then what parts it from its value: `=`, `:`, or, after dashes, a space. Quotes may stand around the name. Not
-# what messages say of `task refresh_token: …`, nor the id of a worker on a host of such a name (`auth-1:4711:17948`).
-_NAMED = re.compile(
-    r"""(?<![\w.-])(?<!\btask )(?P<dashes>--?)?(?P<name>[A-Za-z_][\w.-]*)(?:\\?["'])?"""
-    r"""(?P<sign>\s*(?:=>|=|:(?!/|\d+:\d))\s*|(?<=\w)[ ](?=\S))"""
+# Each run of such characters is read once, from its beginning.
+_WEB_TOKEN = re.compile(
+    r"(?<![\w-])(?P<before>(?:(?!(?<![A-Za-z0-9])eyJ)[\w-])*+)eyJ[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]*"
 )
-# How an error is called is no name of a value: `KeyError: 'color'`.
-_ERROR = re.compile(r"(?:Error|Exception|Warning|Expired|Failed|Refused|Exceeded)$")
-_OPENING, _CLOSING = "{[(", "}])"
-_ENDS_BARE = re.compile(r"[\s,;&\"'<>)\]}|]")
+# A name, then what parts it from its value: `=`, `:`, or, after dashes, a space. Quotes may stand around the name, in
+# JSON within JSON escaped ones, and a bracket after them (`d['password'] = …`). Not the id of a worker on a host of
+# such a name (`auth-1:4711:17948`).
+_NAMED = re.compile(
+    r"""(?<![\w.-])(?P<dashes>--?)?(?P<name>\w[\w.-]*+)(?P<quote>\\*+["']\]?)?"""
+    r"""(?P<sign>\s*+(?:=>|!?={1,3}|:=|:(?!/|\d+:\d))\s*+|(?<=\w)[ ](?=\S))"""
+)
+# `('x-api-key', '…')`: two texts in brackets, the first of them a name.
+_PAIR = re.compile(
+    r"""[(\[]\s*+[bu]?(?P<first>\\{0,15}+["'])(?P<name>[\w.-]++)(?P=first)\s*+,\s*+[bu]?(?P<quote>\\{0,15}+["'])"""
+    r"""(?P<value>(?>.*?(?P=quote)))\s*+[)\]]""",
+    re.DOTALL,
+)
+# How an error is called is no name of a value: `KeyError: 'color'`, `fernet.InvalidToken: …`.
+_ERROR = re.compile(
+    r"(?:Error|Exception|Warning|Expired|Failed|Refused|Exceeded)$"
+    r"|(?:^|\.)(?:Invalid|Missing|Bad|Wrong|Unknown|Unsupported|Duplicate)[A-Z]\w*$"
+)
+# Of a class only its own name counts, not the modules it is in: `shop.auth.Declined: …`.
+_CLASS = re.compile(r"[A-Z]\w*")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?%?")
+_OPENING = ("{", "[", "(")
+_BRACKETS = re.compile(r"[{\[(}\])]")
+# A comma within a bare word may belong to it, unless another name follows.
+_ENDS_BARE = re.compile(r"[\s\"'<>)\]}|]|[,;&](?=\s|\Z|[\"'\\]|[\w.-]{1,100}+\s?[=:])")
 _ENDS_HEADER = re.compile(r"[\n\"']")
 _HEADERS = ("authorization", "cookie")
 _SCHEME = re.compile(r"(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
+_OPENS_QUOTED = re.compile(r"(?:[bruf]{1,2}(?=[\\\"']))?(\\*+(?:\"{3}|'{3}|[\"']))", re.IGNORECASE)
+_NO_SECRETS = ("None", "null", "true", "false", "True", "False")
 
 
-def without_secrets(text: str, *, is_secret: Callable[[str], bool], mark: str) -> str:
+class IsSecret(Protocol):
+    def __call__(self, name: str, /, *, of_number: bool = False) -> bool: ...
+
+
+def without_secrets(text: str, *, is_secret: IsSecret, mark: str) -> str:
     """The text with `mark` in the place of each secret; the very same object where there was none."""
     if not _HINT.search(text):
         return text
     found = _without_named(text, is_secret, mark)
-    if "://" in found:
-        found = _URL.sub(lambda match: match["before"] + mark, found)
+    if "," in found:
+        found = _PAIR.sub(lambda match: _pair(match, is_secret, mark), found)
+    if "://" in found and "@" in found:
+        found = _without_users(found, mark)
     found = _SHAPES.sub(lambda match: f"{match['before'] or ''}{mark}", found)
+    if "eyJ" in found:
+        found = _WEB_TOKEN.sub(lambda match: match["before"] + mark, found)
     return text if found == text else found
 
 
-def _without_named(text: str, is_secret: Callable[[str], bool], mark: str) -> str:
+def _without_named(text: str, is_secret: IsSecret, mark: str) -> str:
     pieces: list[str] = []
     done = place = 0
     while (match := _NAMED.search(text, place)) is not None:
         place = match.end("name")
         if match["sign"] == " " and not match["dashes"]:
             continue  # two words beside each other
-        if not is_secret(match["name"]) or (":" in match["sign"] and _ERROR.search(match["name"])):
+        name = _name(text, match)
+        if not name or not is_secret(name):
             continue
-        start, end = _value(text, match.end(), name=match["name"])
+        start, end = _value(text, match.end(), name=name)
         shown = text[start:end]
-        if not shown or shown in ("None", "null", "true", "false", "True", "False") or mark in shown:
+        if not shown or shown in _NO_SECRETS or mark in shown or _is_count(shown, name, is_secret):
             place = max(place, end)
             continue
         pieces += [text[done:start], mark]
@@ -61,16 +100,64 @@ def _without_named(text: str, is_secret: Callable[[str], bool], mark: str) -> st
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
+def _name(text: str, match: re.Match[str]) -> str:
+    """What counts of the name found; nothing where it names no value."""
+    name, start = match["name"], match.start("name")
+    if text[start - 1 : start] == "\\" and name[0] in "nrt":
+        name = name[1:]  # the end of a line within JSON
+    if ":" not in match["sign"] or match["quote"]:
+        return name
+    if text[max(start - 5, 0) : start] == "task " or _ERROR.search(name):
+        return ""  # what messages say of `task refresh_token: …`
+    own = name.rpartition(".")[2]
+    return own if _CLASS.fullmatch(own) else name
+
+
+def _is_count(shown: str, name: str, is_secret: IsSecret) -> bool:
+    return _NUMBER.fullmatch(shown) is not None and not is_secret(name, of_number=True)
+
+
+def _pair(match: re.Match[str], is_secret: IsSecret, mark: str) -> str:
+    value, quote = match["value"], match["quote"]
+    if not is_secret(match["name"]) or value in (quote, mark + quote):
+        return match[0]
+    start, end = match.start("value") - match.start(), match.end("value") - match.start()
+    return f"{match[0][:start]}{mark}{quote}{match[0][end:]}"
+
+
+def _without_users(text: str, mark: str) -> str:
+    """`scheme://user:[redacted]@host`, and `scheme://[redacted]@host`. A password may hold `/` and `@`; what looks like
+    a port and a path is none."""
+    pieces: list[str] = []
+    done = end = last = 0
+    for match in _SCHEME_OF_URL.finditer(text):
+        start = match.end()
+        if start < done:
+            continue
+        if start >= end:
+            found = _ENDS_URL.search(text, start)
+            end = found.start() if found else len(text)
+            last = text.rfind("@", start, end)
+        if last <= start:
+            continue
+        colon = _USER.match(text, start).end()  # pyright: ignore[reportOptionalMemberAccess]
+        begin, until = colon + 1, last
+        if text[colon] == "@" and not match[1].lower().startswith(_WITH_USERS):
+            slash = text.find("/", colon, end)
+            begin, until = start, text.rfind("@", start, end if slash == -1 else slash)
+        elif text[colon] != ":" or _PORT_AND_PATH.match(text, begin):
+            continue
+        if begin < until and text[begin:until] != mark:
+            pieces += [text[done:begin], mark]
+            done = until
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
 def _value(text: str, start: int, *, name: str) -> tuple[int, int]:
     """Where the value that begins here stands: inside its quotes, its brackets, or up to what ends a bare word."""
-    if text[start : start + 2] in ("b'", 'b"', "r'", 'r"', "f'", 'f"'):
-        start += 1
-    escaped = "\\" if text[start : start + 2] in ('\\"', "\\'") else ""
-    start += len(escaped)
-    first = text[start : start + 1]
-    if first and first in "\"'":
-        return start + 1, _end_of_quoted(text, start + 1, escaped + first)
-    if first and first in _OPENING:
+    if quoted := _OPENS_QUOTED.match(text, start):
+        return quoted.end(), _end_of_quoted(text, quoted.end(), quoted[1])
+    if text[start : start + 1] in _OPENING:
         return start, _end_of_brackets(text, start)
     ends = _ENDS_HEADER if name.lower().endswith(_HEADERS) else _ENDS_BARE
     scheme = _SCHEME.match(text, start)
@@ -79,9 +166,10 @@ def _value(text: str, start: int, *, name: str) -> tuple[int, int]:
 
 
 def _end_of_quoted(text: str, start: int, quote: str) -> int:
+    """Before the quote that closes it; one with more backslashes is inside."""
     place = start
     while (found := text.find(quote, place)) != -1:
-        if len(quote) > 1 or text[found - 1] != "\\":
+        if found == start or text[found - 1] != "\\":
             return found
         place = found + 1
     return len(text)
@@ -89,11 +177,8 @@ def _end_of_quoted(text: str, start: int, quote: str) -> int:
 
 def _end_of_brackets(text: str, start: int) -> int:
     depth = 0
-    for place in range(start, len(text)):
-        if text[place] in _OPENING:
-            depth += 1
-        elif text[place] in _CLOSING:
-            depth -= 1
-            if not depth:
-                return place + 1
+    for bracket in _BRACKETS.finditer(text, start):
+        depth += 1 if bracket[0] in _OPENING else -1
+        if not depth:
+            return bracket.end()
     return len(text)

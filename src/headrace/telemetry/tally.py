@@ -23,6 +23,7 @@ from headrace.telemetry.events import (
     TasksFinished,
     TasksStarted,
 )
+from headrace.telemetry.logs import redaction
 
 # Upper bounds in seconds; the last bucket, without a bound, is added by whoever shows them.
 BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0)
@@ -169,8 +170,9 @@ class Tally:
 
 
 def breaker_entry(event: BreakerMoved) -> Entry:
-    """A state, not a sum: the last word of a process stands."""
-    return ("breaker", event.service, str(os.getpid())), (_LEVELS[event.state], event.lasts)
+    """A state, not a sum: the last word of a process stands. What a service is called (its URL, say) is for the code of
+    tasks to choose, and a label is seen."""
+    return ("breaker", redaction().text(event.service), str(os.getpid())), (_LEVELS[event.state], event.lasts)
 
 
 def seconds_of(rows: Iterable[Sequence[float]]) -> tuple[float, list[float]]:

@@ -167,7 +167,7 @@ def _failures(snapshot: Snapshot) -> Section:
             Text(visible(task.name)),
             _age(snapshot.at - task.finished_at) if task.finished_at else "",
             f"{task.attempt}",
-            Text(visible(redacted(f"{(task.error_class or '').rpartition('.')[2]}: {task.error_message or ''}"))),
+            Text(visible(f"{(task.error_class or '').rpartition('.')[2]}: {redacted(task.error_message or '')}")),
         ]
         for task in snapshot.failures
     ]

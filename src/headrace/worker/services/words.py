@@ -13,6 +13,7 @@ from headrace.telemetry.logs import redaction
 _LINES = 100
 _MOST_LINES = 10_000
 _MOST_BYTES = 1_000_000
+_LONGEST = 100_000  # of one message: it is searched for secrets on the loop
 
 
 class Words(Service):
@@ -39,7 +40,7 @@ class Words(Service):
         if count >= _MOST_LINES or size > _MOST_BYTES:
             return
         rules = redaction()
-        text = rules.text(line.message)
+        text = rules.text(_cut(str(line.message)))
         if line.fields:
             text = f"{text} {json.dumps(rules.value(line.fields), default=str)}"
         self._sizes[ref] = (count + 1, size + len(text))
@@ -81,3 +82,12 @@ class Words(Service):
         if self._progress:
             values, self._progress = self._progress, {}
             await self._store.progress(self._worker(), list(values.items()))
+
+
+def _cut(message: str) -> str:
+    """Not longer than is kept. It is cut between words: half a URL does not look like one that holds a password."""
+    if len(message) <= _LONGEST:
+        return message
+    ends = max(message.rfind(end, _LONGEST // 2, _LONGEST) for end in " \n\t,;")
+    place = ends if ends > 0 else _LONGEST
+    return f"{message[:place]} … {len(message) - place:,} characters left out"

@@ -148,6 +148,8 @@ def _report(mover: "Mover", received: "Received", left: "Left", seconds: float, 
             "held": left.held,
             "history": left.history,
             "jobs": left.jobs,
+            "schedules": left.schedules,
+            "schedule_runs": left.schedule_runs,
             "on_its_way": left.on_its_way,
         },
         "tables": tables,
@@ -174,8 +176,9 @@ def _print(report: dict[str, Any]) -> None:
         )
     else:
         console.print(
-            f"not done: {left['tasks']} tasks ({left['held']} of them held by workers), {left['history']} ended ones "
-            f"and {left['jobs']} jobs are left here. To go on, run the same command again"
+            f"not done: {left['tasks']} tasks ({left['held']} of them held by workers), {left['history']} ended ones, "
+            f"{left['jobs']} jobs and {left['schedules']} schedules are left here, where nobody fires them. To go on, "
+            "run the same command again"
         )
 
 

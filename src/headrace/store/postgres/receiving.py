@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from headrace.core.errors import MoveError
+from headrace.store.instants import FIRST_POSTGRES_ID
 from headrace.store.moving.parcels import Checks, Parcel, Received, check
 from headrace.store.moving.tables import OF_TASK, Layout, Values, alone, layouts
 from headrace.store.postgres.connection import Connection, Database
@@ -30,6 +31,7 @@ _CONFLICTS = {
     "queues": "DO UPDATE SET paused = excluded.paused, settings = excluded.settings",
 }
 _SHARED = ("meta",)
+_COPIES = 2000  # that are compared at once
 
 
 class Receiving:
@@ -103,6 +105,38 @@ class Receiving:
             return await self._write(connection, parcel)
 
         return await self._database.run(work, repeatable=True, verb="move_copy")
+
+    async def copies(self, after: int) -> list[tuple[int, int, int]]:
+        """Some ended tasks of the source that were copied, by their ids: id, run_no and claim_no."""
+        found = await self._database.fetch(
+            f"SELECT id, run_no, claim_no FROM {self._name}.history WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3",
+            after,
+            FIRST_POSTGRES_ID,
+            _COPIES,
+            repeatable=True,
+        )
+        return [(id, run_no, claim_no) for id, run_no, claim_no in found]
+
+    async def forget(self, move: str, copies: Sequence[tuple[int, int, int]]) -> None:
+        """Remove these copies, unless they are other runs by now: a second mover may be ahead of who looked."""
+
+        async def work(connection: Connection) -> None:
+            _of_move(
+                await connection.fetchval(f"SELECT value FROM {self._name}.meta WHERE key = 'moved_from' FOR UPDATE"),
+                move,
+            )
+            gone = await connection.fetch(
+                f"DELETE FROM {self._name}.history h"
+                " USING unnest($1::bigint[], $2::integer[], $3::integer[]) AS given(id, run_no, claim_no)"
+                " WHERE (h.id, h.run_no, h.claim_no) = (given.id, given.run_no, given.claim_no) RETURNING h.id",
+                *(list(column) for column in zip(*copies, strict=True)),
+            )
+            for table in OF_TASK:
+                await connection.execute(
+                    f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", [id for (id,) in gone]
+                )
+
+        await self._database.run(work, repeatable=True, verb="move_forget")
 
     async def _write(self, connection: Connection, parcel: Parcel) -> Received:
         parcel = await self._without_newer(connection, parcel)

@@ -550,15 +550,34 @@ async def test_an_interrupted_mover_leaves_no_schedule_that_could_go(sqlite_url:
 
 
 @pytest.mark.postgres
-async def test_a_schedule_that_the_target_has_by_itself_stays_the_targets(sqlite_url: str, postgres_url: str):
+async def test_a_schedule_that_was_declared_there_anew_stays_as_operators_left_it(sqlite_url: str, postgres_url: str):
+    """A worker with the new URL was faster than the source's row."""
     async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
-        await here.store.enqueue([task()])  # takes an id, so that the two differ
-        await here.store.put_schedules([schedule("nightly"), schedule("other")])
-        (mine,) = await there.store.put_schedules([schedule("nightly", grace=5.0)])
+        await here.store.declare_schedules("shop", [schedule("same"), schedule("newer", grace=1.0), schedule("other")])
+        await here.store.put_schedules([schedule("same", jitter=2.5)])
+        (fired,) = await fire_due(here, "same")
+        assert fired is not None
+        for name in ("same", "newer"):
+            await here.store.pause_schedule(name)
+        async with mover_of(sqlite_url, postgres_url) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+        declared = [schedule("same"), schedule("newer", grace=5.0)]
+        await there.store.declare_schedules("shop", declared)
+        own = (await there.store.run_schedule("same")).task
         received = await moved(sqlite_url, postgres_url)
-        assert received.merged == {"schedules": 1}
-        assert await there.store.get_schedule("nightly") == mine
-        assert [record.name for record in await there.store.schedules()] == ["nightly", "other"]
+        assert received.merged["schedules"] == 2
+        found = {record.name: record for record in await there.store.schedules()}
+        assert {name: (record.paused, record.grace, record.jitter) for name, record in found.items()} == {
+            "same": (True, schedule("same").grace, 2.5),
+            "newer": (True, 5.0, 0.0),
+            "other": (False, schedule("other").grace, 0.0),
+        }
+        assert {run.task for run in await there.store.schedule_runs("same")} == {fired, own}
+        assert await there.store.check() == []
+        # A worker that is started with the old URL declares it there again: that is no word of an operator.
+        await here.store.declare_schedules("shop", declared)
+        await moved(sqlite_url, postgres_url)
+        assert {record.name: record for record in await there.store.schedules()} == found
 
 
 # What arrives is what was sent.
@@ -653,6 +672,15 @@ async def test_a_ledger_that_has_moved_goes_nowhere_else(
         assert "has moved to" in await refusal(sqlite_url, other)
     finally:
         postgres_server.drop_database("headrace_elsewhere")
+
+
+@pytest.mark.postgres
+async def test_after_the_flip_the_target_is_known_by_its_record(sqlite_url: str, postgres_url: str):
+    await moved(sqlite_url, postgres_url)
+    async with ledger_of(sqlite_url) as here:
+        await here.enqueue_one()
+    received = await moved(sqlite_url, postgres_url.replace("headrace@", "headrace:secret@"))
+    assert received.found["tasks"].rows == 1
 
 
 @pytest.mark.postgres

@@ -110,9 +110,9 @@ class Mover:
                 f"{len(running)} workers run on {self.source_shown} ({', '.join(running[:3])}): stop them, or move "
                 "while they run with --follow. Nothing was moved"
             )
-        if found is None or found.target != self.shown:
+        if found is None or (found.target != self.shown and moved_to is None):
             found = await self.source.begin(Move(id=secrets.token_hex(8), target=self.shown))
-        if found.target != self.shown:
+        if found.target != self.shown and not await self.target.is_of(found.id):
             raise MoveError(
                 f"{self.source_shown} has moved to {found.target}, not to {self.shown}: nothing was changed"
             )

@@ -15,6 +15,7 @@ from headrace.store.instants import FIRST_POSTGRES_ID
 from headrace.store.moving.parcels import Checks, Parcel, Received, check
 from headrace.store.moving.tables import OF_TASK, Layout, Values, alone, layouts
 from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.merging import merge_schedules
 
 type Parts = Sequence[Callable[[], Awaitable[Parcel | None]]]
 
@@ -65,6 +66,13 @@ class Receiving:
                     )
 
         await self._database.run(work, repeatable=True)
+
+    async def is_of(self, move: str) -> bool:
+        """Whether it is this move that it takes in, by whatever URL it is reached."""
+        found = await self._database.fetch(
+            f"SELECT value FROM {self._name}.meta WHERE key = 'moved_from'", repeatable=True
+        )
+        return bool(found) and orjson.loads(found[0][0])["move"] == move
 
     async def number(self, move: str) -> int:
         """Of the last parcel that was taken."""
@@ -139,11 +147,11 @@ class Receiving:
         await self._database.run(work, repeatable=True, verb="move_forget")
 
     async def _write(self, connection: Connection, parcel: Parcel) -> Received:
-        parcel = await self._without_newer(connection, parcel)
+        whole, parcel = parcel, await self._without_newer(connection, parcel)
         ids = parcel.task_ids
         for table in OF_TASK:
             await connection.execute(f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", ids)
-        merged: dict[str, int] = {}
+        merged = {table: n for table, rows in whole.rows.items() if (n := len(rows) - len(parcel.rows.get(table, ())))}
         expected = Parcel()
         for table, layout in layouts().items():
             rows = parcel.rows.get(table, [])
@@ -152,7 +160,7 @@ class Receiving:
             theirs = await self._theirs(connection, layout, rows)
             expected.add(table, [row for row in rows if layout.key_of(row) not in theirs])
             if theirs:
-                merged[table] = len(theirs)
+                merged[table] = merged.get(table, 0) + len(theirs)
         sent, found = expected.checks, await self._checks(connection, expected)
         if sent != found:
             wrong = sorted(table for table in {**sent, **found} if sent.get(table) != found.get(table))
@@ -198,6 +206,8 @@ class Receiving:
         if not known and table not in _SHARED and table not in {other.table for other in alone()}:
             await self._insert(connection, layout, rows, "")
             return set()
+        if table == "schedules":
+            await merge_schedules(connection, self._name, _json(layout, rows))
         theirs = {layout.key_of(row) for row in await self._stored(connection, layout, rows)}
         # Of a table that is known by its key alone: whatever of the target's stands in the way of a row, stays.
         conflict = f"ON CONFLICT ({', '.join(layout.key)}) {_CONFLICTS[table]}" if known else "ON CONFLICT DO NOTHING"

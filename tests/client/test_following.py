@@ -11,8 +11,9 @@ from headrace import App, Retry
 from headrace.core.errors import DuplicateTask, MovedAway, NotFound, StoreUnavailable, TaskFailed, UniqueBusy
 from headrace.store.base import CancelAnswer
 from headrace.store.connect import sqlite_path
+from headrace.testing.store_conformance.ledger import failed_for_good
 from tests.client.draining import drain
-from tests.support.moving import moved, mover_of
+from tests.support.moving import ledger_of, moved, mover_of
 
 pytestmark = pytest.mark.postgres
 
@@ -53,8 +54,9 @@ def move(old: App, new: App) -> None:
 async def _pack(sqlite_url: str, postgres_url: str) -> None:
     async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
         await mover._begin()  # pyright: ignore[reportPrivateUsage]
-        await mover.source.flip(postgres_url, while_workers_run=True)
-        assert await mover.source.pack_tasks() or await mover.source.pack_jobs()
+        await mover.flip()
+        await mover._compare()  # pyright: ignore[reportPrivateUsage]
+        assert await mover.source.pack_tasks(mover.move_id) or await mover.source.pack_jobs(mover.move_id)
 
 
 def pack(old: App, new: App) -> None:
@@ -112,6 +114,27 @@ def test_what_is_on_its_way_is_shown_and_not_changed(old: App, new: App):
         old.get_task("double").using(unique="u").enqueue(n=2)
     move(old, new)
     assert handle.cancel() is CancelAnswer.CANCELLED
+
+
+async def _copied_then_claimed(sqlite_url: str, postgres_url: str) -> int:
+    """A dead letter that was copied, then retried and claimed here, then the flip: the copy is still there."""
+    async with ledger_of(sqlite_url) as here, mover_of(sqlite_url, postgres_url, follow=True) as mover:
+        await here.register("a")
+        id = await here.enqueue_one(dead_letter=True)
+        await here.finish("a", failed_for_good(await here.claim_one("a"), dead_letter=True))
+        await mover._begin()  # pyright: ignore[reportPrivateUsage]
+        await mover._copy_history()  # pyright: ignore[reportPrivateUsage]
+        await here.store.retry([id])
+        await here.claim_one("a")
+        await mover.flip()
+        return id
+
+
+def test_what_is_held_here_is_not_retried_there(old: App, new: App):
+    id = asyncio.run(_copied_then_claimed(old.url, new.url))
+    assert new.tasks.get(id).state == "failed"
+    assert not old.tasks.retry(id)
+    assert new.tasks.get(id).state == "failed"
 
 
 def test_a_job_on_its_way_is_shown(old: App, new: App):

@@ -380,19 +380,52 @@ async def test_what_is_retried_at_either_end_while_it_goes_runs_once(sqlite_url:
 
 
 @pytest.mark.postgres
+async def test_a_copy_of_what_lives_here_again_cannot_be_retried_there(sqlite_url: str, postgres_url: str):
+    """A dead letter was copied, then retried and claimed here; another one was purged here. Their copies go."""
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        held, purged, kept = ids = await here.enqueue(*(task(dead_letter=True) for _ in range(3)))
+        for claim in await here.claim("a"):
+            await here.finish("a", failed_for_good(claim, dead_letter=True))
+        async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+            await mover._copy_history()  # pyright: ignore[reportPrivateUsage]
+            assert (await there.store.get(ids)).keys() == set(ids)
+            assert await here.store.retry([held]) == [held]
+            claim = await here.claim_one("a")
+            assert await here.store.purge([purged]) == [purged]
+            await mover.flip()
+        # Killed here: the next one looks first.
+        async with following(sqlite_url, postgres_url):
+
+            async def arrived() -> bool:
+                return not await here.store.get([kept])
+
+            await eventually(arrived, message="history was handed over")
+            assert (await there.store.get(ids)).keys() == {kept}
+            assert await there.store.retry([held, purged]) == []
+            await here.finish("a", completed(claim))
+            await until_there(there, held)
+        assert (await there.get(held)).state == "completed"
+        assert await there.store.attempts(purged) == []
+        assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
 async def test_a_parcel_that_comes_again_is_not_born_again(sqlite_url: str, postgres_url: str):
     """Its tasks have run there since and were pruned: no row tells of them any more, but its number does."""
     async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
         ids = await here.enqueue(task(), task())
         async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
             await mover._begin()  # pyright: ignore[reportPrivateUsage]
-            await mover.source.flip(postgres_url, while_workers_run=True)
-            assert await mover.source.pack_tasks()
-            found = await mover.source.outgoing()
+            await mover.flip()
+            await mover._compare()  # pyright: ignore[reportPrivateUsage]
+            assert await mover.source.pack_tasks(mover.move_id)
+            found = await mover.source.outgoing(mover.move_id)
             assert found is not None
             number, keys = found
             parts = [lambda key=key: mover.source.part(key) for key in keys]
-            await mover.target.receive(mover._move, number, parts)  # pyright: ignore[reportPrivateUsage]
+            await mover.target.receive(mover.move_id, number, parts)
         # Killed here. The parcel still lies in the source.
         await there.register("b")
         await there.finish("b", *(completed(claim) for claim in await there.claim("b")))
@@ -412,6 +445,36 @@ async def test_two_movers_at_once_move_each_row_once(sqlite_url: str, postgres_u
         assert len(await there.store.get(ids)) == 1500
         assert await here.store.get(ids) == {}
         assert await there.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_two_movers_to_different_targets_are_not_both_sent_a_parcel(
+    sqlite_url: str, postgres_url: str, postgres_server: PostgresServer
+):
+    other = postgres_server.create_database("headrace_second")
+    try:
+        async with ledger_of(sqlite_url) as here:
+            ids = await here.enqueue(task(), task())
+        async with (
+            mover_of(sqlite_url, postgres_url, follow=True) as first,
+            mover_of(sqlite_url, other, follow=True) as second,
+        ):
+            await first._begin()  # pyright: ignore[reportPrivateUsage]
+            await second._begin()  # pyright: ignore[reportPrivateUsage]
+            with pytest.raises(MoveError, match="by another command"):
+                await first.flip()
+            await second.flip()
+            await second._compare()  # pyright: ignore[reportPrivateUsage]
+            with pytest.raises(MoveError, match="by another command"):
+                await first.source.pack_tasks(first.move_id)
+            assert await second.source.pack_tasks(second.move_id)
+            with pytest.raises(MoveError, match="by another command"):
+                await first._send()  # pyright: ignore[reportPrivateUsage]
+            await second.run()
+        assert postgres_rows(postgres_url, "tasks") == []
+        assert len(postgres_rows(other, "tasks")) == len(ids)
+    finally:
+        postgres_server.drop_database("headrace_second")
 
 
 async def fire_due(ledger: Ledger, name: str) -> list[int | None]:
@@ -463,15 +526,58 @@ async def test_a_schedule_fires_where_it_is(sqlite_url: str, postgres_url: str):
 
 
 @pytest.mark.postgres
-async def test_a_schedule_that_the_target_has_by_itself_stays_the_targets(sqlite_url: str, postgres_url: str):
+async def test_an_interrupted_mover_leaves_no_schedule_that_could_go(sqlite_url: str, postgres_url: str):
     async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
-        await here.store.enqueue([task()])  # takes an id, so that the two differ
-        await here.store.put_schedules([schedule("nightly"), schedule("other")])
-        (mine,) = await there.store.put_schedules([schedule("nightly", grace=5.0)])
+        await here.register("a")
+        await here.store.put_schedules([schedule("exclusive")])
+        (id,) = await fire_due(here, "exclusive")
+        claim = await here.claim_one("a", queue="scheduled")
+        async with mover_of(sqlite_url, postgres_url, follow=True) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+            await mover.flip()
+            await mover.deliver()
+            left = await mover.source.left()
+            assert (left.schedules, left.schedule_runs) == (1, 1), "its task runs here"
+            await here.finish("a", completed(claim))
+            while await mover._hand_over():  # pyright: ignore[reportPrivateUsage]
+                pass
+            left = await mover.source.left()
+            assert (left.tasks, left.history, left.schedules, left.nothing) == (0, 0, 1, False)
+            await mover.deliver()
+            assert (await mover.source.left()).nothing
+        assert [record.name for record in await there.store.schedules()] == ["exclusive"]
+        assert [run.task for run in await there.store.schedule_runs("exclusive")] == [id]
+
+
+@pytest.mark.postgres
+async def test_a_schedule_that_was_declared_there_anew_stays_as_operators_left_it(sqlite_url: str, postgres_url: str):
+    """A worker with the new URL was faster than the source's row."""
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.store.declare_schedules("shop", [schedule("same"), schedule("newer", grace=1.0), schedule("other")])
+        await here.store.put_schedules([schedule("same", jitter=2.5)])
+        (fired,) = await fire_due(here, "same")
+        assert fired is not None
+        for name in ("same", "newer"):
+            await here.store.pause_schedule(name)
+        async with mover_of(sqlite_url, postgres_url) as mover:
+            await mover._begin()  # pyright: ignore[reportPrivateUsage]
+        declared = [schedule("same"), schedule("newer", grace=5.0)]
+        await there.store.declare_schedules("shop", declared)
+        own = (await there.store.run_schedule("same")).task
         received = await moved(sqlite_url, postgres_url)
-        assert received.merged == {"schedules": 1}
-        assert await there.store.get_schedule("nightly") == mine
-        assert [record.name for record in await there.store.schedules()] == ["nightly", "other"]
+        assert received.merged["schedules"] == 2
+        found = {record.name: record for record in await there.store.schedules()}
+        assert {name: (record.paused, record.grace, record.jitter) for name, record in found.items()} == {
+            "same": (True, schedule("same").grace, 2.5),
+            "newer": (True, 5.0, 0.0),
+            "other": (False, schedule("other").grace, 0.0),
+        }
+        assert {run.task for run in await there.store.schedule_runs("same")} == {fired, own}
+        assert await there.store.check() == []
+        # A worker that is started with the old URL declares it there again: that is no word of an operator.
+        await here.store.declare_schedules("shop", declared)
+        await moved(sqlite_url, postgres_url)
+        assert {record.name: record for record in await there.store.schedules()} == found
 
 
 # What arrives is what was sent.
@@ -566,6 +672,15 @@ async def test_a_ledger_that_has_moved_goes_nowhere_else(
         assert "has moved to" in await refusal(sqlite_url, other)
     finally:
         postgres_server.drop_database("headrace_elsewhere")
+
+
+@pytest.mark.postgres
+async def test_after_the_flip_the_target_is_known_by_its_record(sqlite_url: str, postgres_url: str):
+    await moved(sqlite_url, postgres_url)
+    async with ledger_of(sqlite_url) as here:
+        await here.enqueue_one()
+    received = await moved(sqlite_url, postgres_url.replace("headrace@", "headrace:secret@"))
+    assert received.found["tasks"].rows == 1
 
 
 @pytest.mark.postgres

@@ -128,15 +128,19 @@ async def _move(
 
 
 def _report(mover: "Mover", received: "Received", left: "Left", seconds: float, interrupted: bool) -> dict[str, Any]:
-    tables = {
-        table: {
-            "rows": found.rows,
-            "source_checksum": received.sent[table].text,
-            "target_checksum": found.text,
+    from headrace.store.moving.parcels import Check
+
+    nothing = Check()
+    tables = [
+        {
+            "table": table,
+            "rows": received.found.get(table, nothing).rows,
             "merged": received.merged.get(table, 0),
+            "source_checksum": received.sent.get(table, nothing).text,
+            "target_checksum": received.found.get(table, nothing).text,
         }
-        for table, found in sorted(received.found.items())
-    }
+        for table in sorted(received.found | received.merged)
+    ]
     return {
         "source": mover.source_shown,
         "target": mover.shown,
@@ -148,6 +152,8 @@ def _report(mover: "Mover", received: "Received", left: "Left", seconds: float, 
             "held": left.held,
             "history": left.history,
             "jobs": left.jobs,
+            "schedules": left.schedules,
+            "schedule_runs": left.schedule_runs,
             "on_its_way": left.on_its_way,
         },
         "tables": tables,
@@ -156,26 +162,31 @@ def _report(mover: "Mover", received: "Received", left: "Left", seconds: float, 
 
 
 def _print(report: dict[str, Any]) -> None:
-    tables: dict[str, dict[str, Any]] = report["tables"]
+    tables: list[dict[str, Any]] = report["tables"]
     print_table(
         f"{report['source']} -> {report['target']}",
         ("table", "rows", "merged", "checksum here", "checksum there"),
         (
-            (table, row["rows"], row["merged"] or "", row["source_checksum"][:16], row["target_checksum"][:16])
-            for table, row in tables.items()
+            (row["table"], row["rows"], row["merged"] or "", row["source_checksum"][:16], row["target_checksum"][:16])
+            for row in tables
         ),
         empty="nothing was moved",
     )
     left = report["left"]
     if report["complete"]:
+        merged = ", ".join(f"{row['merged']} of {row['table']}" for row in tables if row["merged"])
+        found = "every row was found in the target as it was here"
+        if merged:
+            found = f"every row was found in the target as it was here, but for those that it had by itself ({merged})"
         console.print(
-            f"moved in {report['seconds']:.1f} s: every row was found in the target as it was here. Start workers and "
-            "programs with the new URL; what still lands here is forwarded by the same command"
+            f"moved in {report['seconds']:.1f} s: {found}. Start workers and programs with the new URL; what still "
+            "lands here is forwarded by the same command"
         )
     else:
         console.print(
-            f"not done: {left['tasks']} tasks ({left['held']} of them held by workers), {left['history']} ended ones "
-            f"and {left['jobs']} jobs are left here. To go on, run the same command again"
+            f"not done: {left['tasks']} tasks ({left['held']} of them held by workers), {left['history']} ended ones, "
+            f"{left['jobs']} jobs and {left['schedules']} schedules are left here, where nobody fires them. To go on, "
+            "run the same command again"
         )
 
 

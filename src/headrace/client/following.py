@@ -52,7 +52,10 @@ class Following:
         changed = await self._store.retry(ids)
         left = [id for id in ids if id not in changed]
         if left and (other := await self._arrived("what is to be retried", _anything, left)):
-            changed = [*changed, *await other.retry(left)]
+            # What is here is not to be retried, and what the other has of it is a copy from before.
+            here = (await self._trace(left))[0].here
+            if gone := [id for id in left if id not in here]:
+                changed = [*changed, *await other.retry(gone)]
         return changed
 
     async def attempts(self, task: int) -> list[AttemptRecord]:

@@ -53,17 +53,17 @@ class Mover:
     tell: Callable[[Progress], None] = lambda _: None
     tend: Callable[[], Awaitable[None]] = _nothing  # what the source's own workers may not do any more: rescue
     progress: Progress = field(default_factory=Progress)
+    move_id: str = ""  # once it has begun
     _alone_at: float = 0.0
     _tended_at: float = 0.0
-    _move: str = ""
 
     async def run(self) -> Received:
         """Until the source is empty (or, when it follows, until it is cancelled); what arrived in all, ever."""
         flipped = await self._begin()
         if not flipped:
             await self._copy_history()
-            await self.source.flip(self.url, while_workers_run=self.follow)
-            reached("move.flipped")
+            await self.flip()
+        await self._compare()
         pause = _SHORTEST
         while True:
             started = time.monotonic()
@@ -74,17 +74,25 @@ class Mover:
             if not moved and left.nothing and self.until_idle:
                 await self._alone(now=True)
                 return await self.received()
-            if not moved and left.tasks and not left.held and await self.source.pack_whatever():
+            if not moved and left.tasks and not left.held and await self.source.pack_whatever(self.move_id):
                 moved = await self._send()
             pause = _SHORTEST if moved else min(_LONGEST, pause * 1.5)
             await self._tended()
             # A look that costs much, because much waits for something held, is not taken often.
             await asyncio.sleep(0 if moved else max(pause, 5 * (time.monotonic() - started)))
 
+    async def flip(self) -> None:
+        await self.source.flip(self.move_id, self.url, while_workers_run=self.follow)
+        reached("move.flipped")
+
     async def deliver(self) -> None:
-        """What is on its way, after an interrupt: nobody could change it until the next mover comes."""
-        if self._move:
+        """After an interrupt: what is on its way, which nobody could change until the next mover comes, and schedules,
+        which nobody would fire."""
+        _, moved_to = await self.source.move()
+        if self.move_id and moved_to is not None:
+            await self._compare()
             await self._send()
+            await self._alone(now=True)
 
     async def received(self) -> Received:
         move, _ = await self.source.move()
@@ -102,20 +110,20 @@ class Mover:
                 f"{len(running)} workers run on {self.source_shown} ({', '.join(running[:3])}): stop them, or move "
                 "while they run with --follow. Nothing was moved"
             )
-        if found is None or found.target != self.shown:
+        if found is None or (found.target != self.shown and moved_to is None):
             found = await self.source.begin(Move(id=secrets.token_hex(8), target=self.shown))
-        if found.target != self.shown:
+        if found.target != self.shown and not await self.target.is_of(found.id):
             raise MoveError(
                 f"{self.source_shown} has moved to {found.target}, not to {self.shown}: nothing was changed"
             )
         await self.target.begin(found.id, self.source_shown)
-        self._move = found.id
+        self.move_id = found.id
         await self._agree(found)
         return moved_to is not None
 
     async def _agree(self, move: Move) -> None:
         """The target has every parcel but perhaps the one on its way; else it is not the database it was."""
-        on_its_way = await self.source.outgoing()
+        on_its_way = await self.source.outgoing(move.id)
         number = await self.target.number(move.id)
         if number != move.number and not (on_its_way and number == move.number - 1):
             raise MoveError(
@@ -136,33 +144,47 @@ class Mover:
             self.tell(self.progress)
             await self._tended()
 
+    async def _compare(self) -> None:
+        """Forget copies of what was retried or purged here since. Before anything else: whoever retries such a copy in
+        the target has the same task in hand at both ends."""
+        after = 0
+        while copies := await self.target.copies(after):
+            stale = await self.source.stale(self.move_id, copies)
+            if stale is None:
+                return
+            if stale:
+                await self.target.forget(self.move_id, stale)
+            after = copies[-1][0]
+        await self.source.compared(self.move_id)
+        reached("move.compared")
+
     async def _forward(self) -> int:
         """Live tasks and jobs, a parcel of each; how many."""
         moved = await self._send()  # what an earlier mover left on its way
         await self._alone()  # schedules above all: from the flip on they fire nowhere else
-        if await self.source.pack_tasks():
+        if await self.source.pack_tasks(self.move_id):
             moved += await self._send()
-        if await self.source.pack_jobs():
+        if await self.source.pack_jobs(self.move_id):
             moved += await self._send()
         return moved
 
     async def _alone(self, *, now: bool = False) -> None:
         if now or time.monotonic() >= self._alone_at:
-            while await self.source.pack_alone():
+            while await self.source.pack_alone(self.move_id):
                 await self._send()
             self._alone_at = time.monotonic() + _ALONE_EVERY
 
     async def _send(self) -> int:
-        found = await self.source.outgoing()
+        found = await self.source.outgoing(self.move_id)
         if found is None:
             return 0
         number, keys = found
         reached("move.packed")
         received = await self.target.receive(
-            self._move, number, [lambda key=key: self.source.part(key) for key in keys]
+            self.move_id, number, [lambda key=key: self.source.part(key) for key in keys]
         )
         reached("move.received")
-        await self.source.sent(number, received)
+        await self.source.sent(self.move_id, number, received)
         reached("move.sent")
         tables = received.sent
         self.progress.forwarded += tables["tasks"].rows if "tasks" in tables else 0
@@ -178,7 +200,7 @@ class Mover:
             return 0
         received = await self.target.ensure(parcel)
         reached("move.ensured")
-        removed = await self.source.clear_history(parcel, received)
+        removed = await self.source.clear_history(self.move_id, parcel, received)
         reached("move.cleared")
         self.progress.history += removed
         return removed

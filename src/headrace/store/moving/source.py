@@ -4,8 +4,8 @@
 handles follow and that ends all claims, `outgoing <number> <part>` a parcel on its way.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -15,6 +15,8 @@ from headrace.store.moving.packing import OUTGOING, Packer
 from headrace.store.moving.parcels import Parcel, Received
 from headrace.store.sqlite.connection import Database, Transaction
 from headrace.store.sqlite.store import SQLiteStore
+
+type Copy = tuple[int, int, int]  # of an ended task in the target: its id, run_no, claim_no
 
 _HISTORY = 500
 
@@ -26,17 +28,30 @@ class Move:
     id: str
     target: str  # as it is shown: without a password
     number: int = 0  # of the last parcel
+    compared: bool = False  # since the flip: the target has no copy of what changed here after it was copied
     received: Received = field(default_factory=Received)
 
     def to_text(self) -> str:
-        plain = {"id": self.id, "target": self.target, "number": self.number, "received": self.received.to_plain()}
+        plain = {
+            "id": self.id,
+            "target": self.target,
+            "number": self.number,
+            "compared": self.compared,
+            "received": self.received.to_plain(),
+        }
         return orjson.dumps(plain).decode()
 
     @classmethod
     def from_text(cls, text: str) -> "Move":
         plain: dict[str, Any] = orjson.loads(text)
         received = Received.from_plain(plain["received"])
-        return cls(id=plain["id"], target=plain["target"], number=plain["number"], received=received)
+        return cls(
+            id=plain["id"],
+            target=plain["target"],
+            number=plain["number"],
+            compared=plain.get("compared", True),  # before it was noted, parcels went at once
+            received=received,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +62,14 @@ class Left:
     held: int
     history: int
     jobs: int
+    schedules: int  # that nobody fires here any more
+    schedule_runs: int
     on_its_way: int  # parts of a parcel
 
     @property
     def nothing(self) -> bool:
-        return not (self.tasks or self.history or self.jobs or self.on_its_way)
+        units = self.tasks or self.history or self.jobs
+        return not (units or self.schedules or self.schedule_runs or self.on_its_way)
 
 
 class Source:
@@ -94,16 +112,20 @@ class Source:
     async def highest_id(self) -> int:
         return (await self._read(lambda packer: packer.ids("SELECT coalesce(max(next), 1) FROM {ids}")))[0] - 1
 
-    async def flip(self, url: str, *, while_workers_run: bool) -> None:
-        """From this commit on nobody claims here; enqueues still land."""
+    async def flip(self, move_id: str, url: str, *, while_workers_run: bool) -> None:
+        """From this commit on nobody claims here; enqueues still land. MoveError where the ledger is by now of a move
+        to another target, here as in all that follows: two targets would be sent the same parcel."""
 
         def work(transaction: Transaction) -> None:
             packer = self._packer(transaction)
+            move = self._own(packer, move_id)
             if not while_workers_run and (running := _running(packer, transaction.now)):
                 raise MoveError(
                     f"{len(running)} workers still run on {self._database.path} ({', '.join(running[:3])}): stop them, "
                     "or move while they run with --follow. Nothing was moved"
                 )
+            if _meta(packer, "moved_to") is None:
+                _write_move(packer, replace(move, compared=False))
             packer.rows(
                 "INSERT INTO {meta} (key, value) VALUES ('moved_to', ?) ON CONFLICT (key) DO UPDATE"
                 " SET value = excluded.value",
@@ -115,18 +137,42 @@ class Source:
     async def running_workers(self) -> list[str]:
         return await self._database.read(lambda transaction: _running(self._packer(transaction), transaction.now))
 
+    # What is stale in the target.
+
+    async def stale(self, move_id: str, copies: Sequence[Copy]) -> list[Copy] | None:
+        """Of these copies of ended tasks, those that are not ended tasks here any more: retried, or purged. None once
+        that is over: from then on tasks leave this ledger, and one that is not here tells nothing.
+
+        Where someone has retried the copy in the target, and it ran, that run stands: two retries are one."""
+
+        def work(packer: Packer) -> list[Copy] | None:
+            if self._own(packer, move_id).compared:
+                return None
+            ids = orjson.dumps([id for id, _, _ in copies]).decode()
+            among = "id IN (SELECT value FROM json_each(?))"
+            ended = set(packer.ids(f"SELECT id FROM {{history}} WHERE {among}", (ids,)))
+            live = dict(packer.rows(f"SELECT id, run_no FROM {{tasks}} WHERE {among}", (ids,)))
+            return [copy for copy in copies if copy[0] not in ended and copy[1] < live.get(copy[0], copy[1] + 1)]
+
+        return await self._read(work)
+
+    async def compared(self, move_id: str) -> None:
+        await self._write(
+            "move_compared", lambda packer: _write_move(packer, replace(self._own(packer, move_id), compared=True))
+        )
+
     # Parcels.
 
-    async def pack_tasks(self) -> bool:
-        return await self._pack(lambda packer: packer.free_tasks(), _take_free_tasks)
+    async def pack_tasks(self, move_id: str) -> bool:
+        return await self._pack(move_id, lambda packer: packer.free_tasks(), _take_free_tasks)
 
-    async def pack_jobs(self) -> bool:
-        return await self._pack(lambda packer: packer.free_jobs(), _take_free_jobs)
+    async def pack_jobs(self, move_id: str) -> bool:
+        return await self._pack(move_id, lambda packer: packer.free_jobs(), _take_free_jobs)
 
-    async def pack_alone(self) -> bool:
-        return await self._pack(lambda _: [0], lambda packer, _: packer.take_alone())
+    async def pack_alone(self, move_id: str) -> bool:
+        return await self._pack(move_id, lambda _: [0], lambda packer, _: packer.take_alone())
 
-    async def pack_whatever(self) -> bool:
+    async def pack_whatever(self, move_id: str) -> bool:
         """All that nobody holds, in one parcel: jobs and tasks that wait for each other's order keys."""
 
         def take(packer: Packer, _: list[int]) -> None:
@@ -135,19 +181,22 @@ class Source:
             ids = "SELECT id FROM {tasks} WHERE worker IS NULL AND order_key IS NOT NULL AND job IS NULL"
             packer.take_tasks("tasks", packer.ids(ids))
 
-        return await self._pack(lambda _: [0], take)
+        return await self._pack(move_id, lambda _: [0], take)
 
-    async def _pack(self, look: Callable[[Packer], list[int]], take: Callable[[Packer, list[int]], None]) -> bool:
+    async def _pack(
+        self, move_id: str, look: Callable[[Packer], list[int]], take: Callable[[Packer, list[int]], None]
+    ) -> bool:
         """True when something is on its way now. The look comes first, and locks nobody."""
         found, waiting = await self._read(lambda packer: (look(packer), packer.outgoing()))
         if not found:
             return bool(waiting)
 
         def work(packer: Packer) -> bool:
+            move = self._own(packer, move_id)
+            assert move.compared, "what is stale in the target goes before anything is sent"
             if packer.outgoing():
                 return True  # another mover's, or from before a kill: that goes first
             take(packer, found)
-            move = _must_move(packer)
             number = move.number + 1
             parts = 0
             for place, part in enumerate(packer.parts()):
@@ -155,14 +204,15 @@ class Source:
                 key = f"{OUTGOING}{number:012d} {place:06d}"
                 packer.rows("INSERT INTO {meta} (key, value) VALUES (?, ?)", (key, part.to_text()))
             if parts:
-                _write_move(packer, Move(id=move.id, target=move.target, number=number, received=move.received))
+                _write_move(packer, replace(move, number=number))
             return bool(parts)
 
         return await self._write("move_pack", work)
 
-    async def outgoing(self) -> tuple[int, list[str]] | None:
-        """The number of the parcel on its way, and the keys of its parts."""
-        keys = await self._read(lambda packer: packer.outgoing())
+    async def outgoing(self, move_id: str) -> tuple[int, list[str]] | None:
+        """The number of the parcel on its way, and the keys of its parts. There is none before the flip, and after it
+        the move stays the same."""
+        _, keys = await self._read(lambda packer: (self._own(packer, move_id), packer.outgoing()))
         return (int(keys[0].split()[1]), sorted(keys)) if keys else None
 
     async def part(self, key: str) -> Parcel | None:
@@ -170,14 +220,15 @@ class Source:
         text = await self._read(lambda packer: _meta(packer, key))
         return None if text is None else Parcel.from_text(text)
 
-    async def sent(self, number: int, received: Received) -> None:
+    async def sent(self, move_id: str, number: int, received: Received) -> None:
         """The target has it: forget the parcel."""
 
         def work(packer: Packer) -> None:
+            move = self._own(packer, move_id)
             prefix = f"{OUTGOING}{number:012d} "
             if [key for key in packer.outgoing() if key.startswith(prefix)]:
                 packer.rows("DELETE FROM {meta} WHERE key >= ? AND key < ?", (prefix, f"{prefix}~"))
-                self._count(packer, received)
+                self._count(packer, move, received)
 
         await self._write("move_sent", work)
 
@@ -196,20 +247,22 @@ class Source:
 
         return await self._read(work)
 
-    async def clear_history(self, parcel: Parcel, received: Received) -> int:
+    async def clear_history(self, move_id: str, parcel: Parcel, received: Received) -> int:
         """The target has these: remove them here, if they are still the same; how many were. One that was retried
         meanwhile is a live task of this ledger, and goes as such."""
 
         def work(packer: Packer) -> int:
+            move = self._own(packer, move_id)
+            assert move.compared, "what is stale in the target goes while it is known here"
             then, now = parcel.by_task(), packer.with_tasks("history", parcel.task_ids).by_task()
             same = [id for id in parcel.task_ids if now.get(id) == then[id]]
             packer.remove_tasks("history", same)
             if len(same) == len(then):
-                self._count(packer, received)
+                self._count(packer, move, received)
             elif same:
                 changed = set(then) - set(same)
                 left = parcel.without_tasks(changed).checks
-                self._count(packer, Received(sent=left, found=left))
+                self._count(packer, move, Received(sent=left, found=left))
             return len(same)
 
         return await self._write("move_clear", work)
@@ -224,15 +277,26 @@ class Source:
                 held=count("{tasks} WHERE worker IS NOT NULL"),
                 history=count("{history}"),
                 jobs=count("{jobs}"),
+                schedules=count("{schedules}"),
+                schedule_runs=count("{schedule_runs}"),
                 on_its_way=len(packer.outgoing()),
             )
 
         return await self._read(work)
 
-    def _count(self, packer: Packer, received: Received) -> None:
-        move = _must_move(packer)
-        total = move.received + received
-        _write_move(packer, Move(id=move.id, target=move.target, number=move.number, received=total))
+    def _count(self, packer: Packer, move: Move, received: Received) -> None:
+        _write_move(packer, replace(move, received=move.received + received))
+
+    def _own(self, packer: Packer, move_id: str) -> Move:
+        """The record, in the transaction that acts on it."""
+        move = _move(packer)
+        if move is None or move.id != move_id:
+            where = "nowhere" if move is None else move.target
+            raise MoveError(
+                f"{self._database.path} is being moved to {where} by another command: this one has sent nothing since. "
+                "Run one of the two again"
+            )
+        return move
 
 
 def _take_free_tasks(packer: Packer, ids: list[int]) -> None:
@@ -262,12 +326,6 @@ def _meta(packer: Packer, key: str) -> str | None:
 def _move(packer: Packer) -> Move | None:
     text = _meta(packer, "move")
     return None if text is None else Move.from_text(text)
-
-
-def _must_move(packer: Packer) -> Move:
-    move = _move(packer)
-    assert move is not None, "the move was noted before anything is packed"
-    return move
 
 
 def _write_move(packer: Packer, move: Move) -> None:

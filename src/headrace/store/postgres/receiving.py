@@ -11,9 +11,11 @@ from typing import Any
 import orjson
 
 from headrace.core.errors import MoveError
+from headrace.store.instants import FIRST_POSTGRES_ID
 from headrace.store.moving.parcels import Checks, Parcel, Received, check
 from headrace.store.moving.tables import OF_TASK, Layout, Values, alone, layouts
 from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.merging import merge_schedules
 
 type Parts = Sequence[Callable[[], Awaitable[Parcel | None]]]
 
@@ -30,6 +32,7 @@ _CONFLICTS = {
     "queues": "DO UPDATE SET paused = excluded.paused, settings = excluded.settings",
 }
 _SHARED = ("meta",)
+_COPIES = 2000  # that are compared at once
 
 
 class Receiving:
@@ -63,6 +66,13 @@ class Receiving:
                     )
 
         await self._database.run(work, repeatable=True)
+
+    async def is_of(self, move: str) -> bool:
+        """Whether it is this move that it takes in, by whatever URL it is reached."""
+        found = await self._database.fetch(
+            f"SELECT value FROM {self._name}.meta WHERE key = 'moved_from'", repeatable=True
+        )
+        return bool(found) and orjson.loads(found[0][0])["move"] == move
 
     async def number(self, move: str) -> int:
         """Of the last parcel that was taken."""
@@ -104,12 +114,44 @@ class Receiving:
 
         return await self._database.run(work, repeatable=True, verb="move_copy")
 
+    async def copies(self, after: int) -> list[tuple[int, int, int]]:
+        """Some ended tasks of the source that were copied, by their ids: id, run_no and claim_no."""
+        found = await self._database.fetch(
+            f"SELECT id, run_no, claim_no FROM {self._name}.history WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3",
+            after,
+            FIRST_POSTGRES_ID,
+            _COPIES,
+            repeatable=True,
+        )
+        return [(id, run_no, claim_no) for id, run_no, claim_no in found]
+
+    async def forget(self, move: str, copies: Sequence[tuple[int, int, int]]) -> None:
+        """Remove these copies, unless they are other runs by now: a second mover may be ahead of who looked."""
+
+        async def work(connection: Connection) -> None:
+            _of_move(
+                await connection.fetchval(f"SELECT value FROM {self._name}.meta WHERE key = 'moved_from' FOR UPDATE"),
+                move,
+            )
+            gone = await connection.fetch(
+                f"DELETE FROM {self._name}.history h"
+                " USING unnest($1::bigint[], $2::integer[], $3::integer[]) AS given(id, run_no, claim_no)"
+                " WHERE (h.id, h.run_no, h.claim_no) = (given.id, given.run_no, given.claim_no) RETURNING h.id",
+                *(list(column) for column in zip(*copies, strict=True)),
+            )
+            for table in OF_TASK:
+                await connection.execute(
+                    f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", [id for (id,) in gone]
+                )
+
+        await self._database.run(work, repeatable=True, verb="move_forget")
+
     async def _write(self, connection: Connection, parcel: Parcel) -> Received:
-        parcel = await self._without_newer(connection, parcel)
+        whole, parcel = parcel, await self._without_newer(connection, parcel)
         ids = parcel.task_ids
         for table in OF_TASK:
             await connection.execute(f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", ids)
-        merged: dict[str, int] = {}
+        merged = {table: n for table, rows in whole.rows.items() if (n := len(rows) - len(parcel.rows.get(table, ())))}
         expected = Parcel()
         for table, layout in layouts().items():
             rows = parcel.rows.get(table, [])
@@ -118,7 +160,7 @@ class Receiving:
             theirs = await self._theirs(connection, layout, rows)
             expected.add(table, [row for row in rows if layout.key_of(row) not in theirs])
             if theirs:
-                merged[table] = len(theirs)
+                merged[table] = merged.get(table, 0) + len(theirs)
         sent, found = expected.checks, await self._checks(connection, expected)
         if sent != found:
             wrong = sorted(table for table in {**sent, **found} if sent.get(table) != found.get(table))
@@ -164,6 +206,8 @@ class Receiving:
         if not known and table not in _SHARED and table not in {other.table for other in alone()}:
             await self._insert(connection, layout, rows, "")
             return set()
+        if table == "schedules":
+            await merge_schedules(connection, self._name, _json(layout, rows))
         theirs = {layout.key_of(row) for row in await self._stored(connection, layout, rows)}
         # Of a table that is known by its key alone: whatever of the target's stands in the way of a row, stays.
         conflict = f"ON CONFLICT ({', '.join(layout.key)}) {_CONFLICTS[table]}" if known else "ON CONFLICT DO NOTHING"

@@ -20,7 +20,8 @@ PLANTED = {
     place: f"planted-{number:02d}-{place}"
     for number, place in enumerate(
         ("argument", "nested", "listed", "jsontext", "metadata", "message", "url", "variable", "flag", "said", "field",
-         "logged", "extra", "group", "span", "word", "hook", "environment", "progress", "returned")
+         "logged", "extra", "group", "span", "word", "hook", "environment", "progress", "returned",
+         "kept")
     )
 }  # fmt: skip
 TASKS = """
@@ -39,7 +40,11 @@ def hide_hooked(name, value):
 
 
 app = App(os.environ["HEADRACE_DATABASE_URL"], redact=["iban", hide_hooked])
-log = logging.getLogger("shop")
+log = logging.getLogger("shop.auth")
+# A handler of the user's own, before ours, which redacts nothing: what it leaves in a record is not shown by ours.
+own = logging.FileHandler("own.log", delay=True)
+own.setFormatter(logging.Formatter("%(message)s"))
+log.addHandler(own)
 P = json.load(open("planted.json"))
 
 
@@ -51,6 +56,10 @@ def leak(kind: str, login: dict, blob: str) -> dict:
     with trace.get_tracer("shop").start_as_current_span("inside") as span:
         span.set_attribute("db.password", P["span"])
         span.set_attribute("db.url", f"postgresql://me:{P['url']}@db/shop")
+    try:
+        raise LookupError(f"passphrase={P['kept']}")
+    except LookupError:
+        log.exception("caught it")
     if kind == "good":
         return {"session_token": P["returned"], "ok": True}
     inner = ValueError(f"cannot reach postgresql://me:{P['url']}@db/shop")
@@ -139,6 +148,8 @@ def test_no_sink_shows_a_planted_secret(sqlite_url: str, tmp_path: Path) -> None
                 assert process.wait(60) == 0
             text = log.read_text()
             assert text.count("login failed: password=[redacted]") >= 3
+            assert text.count("LookupError: passphrase=[redacted]") >= 6
+            assert PLANTED["kept"] in (tmp_path / "own.log").read_text()
             assert text.count("iban=[redacted]") + text.count("hidden") >= 3
             assert_clean(f"{format} log", text)
 

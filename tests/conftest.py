@@ -1,6 +1,7 @@
 """What every test may use. The parts live in tests/support, one concern a module."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -18,3 +19,8 @@ _CALM = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=_CALM)
 settings.register_profile("random", deadline=None, print_blob=True, suppress_health_check=_CALM)
 settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS_PROFILE", "repeatable"))
+
+# A shell without job control starts what goes to the background with Ctrl-C ignored, and so would everything that the
+# tests start be: those who are interrupted by a test must hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

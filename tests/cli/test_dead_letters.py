@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.cli import selecting
+from headrace.cli import dead_letters, selecting
 from headrace.cli.failures import FAILED, OK, CommandError
 from headrace.cli.times import instant_before
 from headrace.core.task import ErrorInfo, Key, TaskFilter
@@ -47,6 +47,8 @@ def test_they_are_listed_and_shown(either_shell: Shell):
     assert listed("--error", "clined") == []
     assert listed("--since", "1h") == [str(broken), str(declined)]
     assert listed("--since", (datetime.now(UTC) + timedelta(hours=1)).isoformat()) == []
+    assert listed("--before", "1h") == []
+    assert listed("--before", (datetime.now(UTC) + timedelta(hours=1)).isoformat()) == [str(broken), str(declined)]
     assert listed("--limit", "1") == [str(broken)]
     code, out, _ = either_shell("dlq", "show", str(declined))
     assert code == OK
@@ -93,6 +95,43 @@ def test_some_are_removed_for_good(either_shell: Shell):
     assert json.loads(either_shell("tasks", "list", "--json")[1]) == []
 
 
+@pytest.mark.parametrize("verb", ["retry", "purge"])
+def test_what_fails_while_the_question_stands_is_not_taken(
+    either_shell: Shell, monkeypatch: pytest.MonkeyPatch, verb: str
+):
+    asked = either_shell.ledger(lambda ledger: fail(ledger, 2, BROKEN))
+    late: list[int] = []
+
+    def agree(question: str) -> bool:
+        late.extend(either_shell.ledger(lambda ledger: fail(ledger, 3, BROKEN)))
+        return " 2 " in question
+
+    monkeypatch.setattr(dead_letters, "_somebody_looks", lambda: True)
+    monkeypatch.setattr(dead_letters.typer, "confirm", agree)
+    code, out, _ = either_shell("dlq", verb, "--all", "--json")
+    past = {"retry": "retried", "purge": "purged"}[verb]
+    assert (code, json.loads(out)) == (OK, {"matched": 2, past: 2, "kept": []})
+    assert len(late) == 3
+    assert either_shell.ledger(left) == set(late)
+    assert not set(asked) & set(late)
+
+
+def test_the_old_ones_are_removed(either_shell: Shell, monkeypatch: pytest.MonkeyPatch):
+    """By the instant at which they failed; more than a page of recent ones before them is no hindrance."""
+    monkeypatch.setattr(selecting, "_PAGE", 2)
+    old = either_shell.ledger(lambda ledger: fail(ledger, 3, BROKEN))
+
+    async def ends(ledger: Ledger) -> list[datetime]:
+        return [record.finished_at for record in (await ledger.store.get(old)).values() if record.finished_at]
+
+    border = max(either_shell.ledger(ends))
+    recent = either_shell.ledger(lambda ledger: fail(ledger, 5, BROKEN))
+    code, out, _ = either_shell("dlq", "purge", "--before", border.isoformat(), "--yes", "--json")
+    assert (code, json.loads(out)["purged"]) == (OK, 3)
+    assert either_shell.ledger(left) == set(recent)
+    assert "is no time" in either_shell("dlq", "purge", "--before", "yesterday", "--yes")[2]
+
+
 def test_what_stays_is_named(shell: Shell):
     """Its unique key is somebody else's by now; and what is no dead letter is not touched."""
 
@@ -117,6 +156,6 @@ def test_instants_as_people_write_them():
     assert instant_before("2w", now) == now - timedelta(weeks=2)
     assert instant_before("2026-05-01T08:00", now) == datetime(2026, 5, 1, 8, tzinfo=UTC)
     assert instant_before("2026-05-01T08:00+02:00", now) == datetime(2026, 5, 1, 6, tzinfo=UTC)
-    for wrong in ("", "2", "h", "-2h", "9999999999w", "tomorrow"):
+    for wrong in ("", "2", "h", "-2h", "9999999999w", "0001-01-01T00:00+05:00", "tomorrow"):
         with pytest.raises(CommandError, match="is no time"):
             instant_before(wrong, now)

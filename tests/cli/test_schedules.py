@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from headrace import App
 from headrace.cli.failures import FAILED, NOT_FOUND, OK, UNAVAILABLE, USAGE, explained
 from headrace.cli.root import application
+from headrace.store.connect import sqlite_path
 from tests.support.waiting import wait_until
 
 TASKS = """
@@ -180,6 +182,51 @@ def test_a_scheduler_without_a_store_says_so(shell: Shell):
     assert "absent.db" in err
 
 
+def change(url: str, assignment: str) -> None:
+    """The rows of all schedules, as no command would."""
+    with contextlib.closing(sqlite3.connect(sqlite_path(url))) as file, file:
+        file.execute(f"UPDATE headrace_schedules SET {assignment}")
+
+
+def test_a_cursor_that_lies_ahead_of_the_clock_is_told_of(shell: Shell, module: str, sqlite_url: str):
+    shell.ok("schedules", "add", f"{module}:app", "welcome", "--every", "1h", "user_id=7")
+    assert "cursor" not in shell.ok("schedules", "list") + shell.ok("schedules", "show", "welcome")
+    change(sqlite_url, "cursor = cursor + 400 * 86400000000")
+    for words in (["list"], ["show", "welcome"]):
+        assert "its cursor lies ahead of the clock, at 2" in shell.ok("schedules", *words)
+        assert "; pause and resume it" in shell.ok("schedules", *words)
+    code, out, _ = shell("doctor", "--json")
+    assert code == FAILED
+    (finding,) = [each for each in json.loads(out)["findings"] if each["check"] == "schedules"]
+    assert "ahead of the clock" in finding["what"]
+    assert finding["mend"] == "headrace schedules pause welcome; headrace schedules resume welcome"
+    shell.ok("schedules", "pause", "welcome")
+    shell.ok("schedules", "resume", "welcome")
+    assert "cursor" not in shell.ok("schedules", "list")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "why"),
+    [
+        ("""task = '{"name":"welcome","colour":"blue"}'""", "colour"),
+        ("""cadence = '{"kind":"cron","expression":"* * * * *","tz":"Mars/Olympus"}'""", "Mars/Olympus"),
+    ],
+)
+def test_what_cannot_be_read_here_is_told_of(shell: Shell, module: str, sqlite_url: str, assignment: str, why: str):
+    """A scheduler keeps to itself that it cannot read a schedule, so each command says whether it can."""
+    shell.ok("schedules", "add", f"{module}:app", "welcome", "--every", "1h", "user_id=7")
+    change(sqlite_url, assignment)
+    assert "unreadable here" in shell.ok("schedules", "list")
+    shown = shell.ok("schedules", "show", "welcome")
+    assert "state     unreadable here: " in shown
+    assert why in shown
+    assert why in json.loads(shell.ok("schedules", "show", "welcome", "--json"))["problem"]
+    code, out, _ = shell("doctor", "--json")
+    (finding,) = [each for each in json.loads(out)["findings"] if each["check"] == "schedules"]
+    assert (code, finding["level"]) == (OK, "warning")
+    assert why in finding["what"]
+
+
 @pytest.mark.parametrize("command", ["scheduler", "worker", "up"])
 def test_a_name_that_two_go_by_stops_the_start_with_one_line(shell: Shell, module: str, tmp_path: Path, command: str):
     shell.ok("schedules", "add", f"{module}:app", "welcome", "--every", "1h", "--as", "morning", "user_id=7")
@@ -235,6 +282,6 @@ def test_a_worker_fires_unless_it_is_told_not_to(shell: Shell, module: str, tmp_
             return any(run["status"] == "completed" and not run["manual"] for run in runs) or process.poll() is not None
 
         wait_until(completed, 60)
-        assert "schedule welcome fired for" in said()
+        wait_until(lambda: "schedule welcome fired for" in said(), 60)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, said()

@@ -216,3 +216,37 @@ async def test_fire_due_does_what_a_scheduler_does_at_one_look(app: App, clock: 
     assert [fire.schedule for fire in fired].count("all") == 180, "looks again until the backlog is gone"
     assert [(fire.tick, fire.verdict) for fire in fired if fire.schedule == "one"] == [(clock.now(), "enqueue")]
     assert await app.schedules.afire_due() == []
+
+
+async def test_a_task_that_this_version_cannot_read_is_not_written_back(app: App, monkeypatch: pytest.MonkeyPatch):
+    await app.schedules.aadd(app.get_task("welcome"), Schedule(60, name="often"), 7)
+    with monkeypatch.context() as older:
+
+        def unknown(text: str) -> None:
+            raise TypeError("colour")
+
+        older.setattr("headrace.store.schedules.new_task_from_json", unknown)
+        with pytest.raises(WrongState, match="colour"):
+            await app.schedules.aset("often", jitter=30)
+    seen = await app.schedules.aget("often")
+    assert (seen.task, seen.record.jitter, seen.problem) == ("welcome", 0.0, None)
+
+
+async def test_one_look_with_the_clock_ahead_is_told_of_and_mended_by_a_pause(app: App, clock: FakeClock):
+    """No tick up to the cursor fires again, so none is promised before it."""
+    start = clock.now()
+    seen = await app.schedules.aadd(app.get_task("welcome"), Schedule(60, name="often", overlap="allow"), 7)
+    assert seen.silent_until is None
+    ahead = start + timedelta(days=30)
+    clock.move_to(ahead)
+    assert len(await app.schedules.afire_due()) == 1
+    clock.step_wall_clock(start + MINUTE - ahead)  # somebody sets it right
+    assert await app.schedules.afire_due() == []
+    seen = await app.schedules.aget("often")
+    assert (seen.silent_until, seen.upcoming(1)) == (ahead, [ahead + MINUTE])
+    assert (await app.schedules.apause("often")).silent_until is None
+    seen = await app.schedules.aresume("often")
+    assert (seen.silent_until, seen.upcoming(1)) == (None, [start + 2 * MINUTE])
+    await app.schedules.afire_due()
+    clock.move_to(start + 2 * MINUTE)
+    assert [fire.tick for fire in await app.schedules.afire_due()] == [start + 2 * MINUTE]

@@ -2,10 +2,12 @@
 
 import itertools
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from headrace.core.schedule import NewSchedule, ScheduleRecord
+from headrace.core.errors import OptionError
+from headrace.core.schedule import Fired, NewSchedule, ScheduleRecord
 from headrace.core.task import NewTask
 from headrace.scheduling import enqueuer
 from headrace.scheduling.cadence import Cron, Every, Once, cadence_to_json
@@ -43,14 +45,13 @@ async def test_each_tick_is_enqueued_when_it_comes(bench: Bench):
 
 async def test_the_pause_ends_a_hair_after_the_tick_and_is_never_long(bench: Bench):
     async with bench.opened():
-        assert await bench.scheduler.run_once() == pytest.approx(1.0, abs=0.5)
+        # What the look itself took is taken off, and on a busy machine that may be all of it.
+        assert await bench.scheduler.run_once() <= 1.0
         await bench.add("often", 60)
         bench.clock.move_to(bench.clock.now() + timedelta(seconds=59.6))
-        pause = await bench.scheduler.run_once()
-        # What the look itself took is taken off.
-        assert 0 < pause <= 0.401
+        assert await bench.scheduler.run_once() <= 0.401
         bench.clock.advance(0.401)
-        assert 0 < await bench.scheduler.run_once() <= 1.0
+        assert await bench.scheduler.run_once() <= 1.0
         assert len(await bench.runs("often")) == 1
 
 
@@ -106,15 +107,38 @@ async def test_a_backlog_that_another_scheduler_takes_is_not_asked_for_again_at_
         other = enqueuer.ScheduleEnqueuer(store=bench.store)
         due = bench.store.due_schedules
 
-        async def beaten(*, limit: int = 100):
-            found = await due(limit=limit)
+        async def beaten(**asked: Any):
+            found = await due(**asked)
             bench.store.due_schedules = due  # type: ignore[method-assign]
             assert await other.run_once() == 0
             return found
 
         bench.store.due_schedules = beaten  # type: ignore[method-assign]
-        assert await bench.scheduler.run_once() > 0
+        patient = enqueuer.ScheduleEnqueuer(store=bench.store, longest=600.0)
+        assert await patient.run_once() > 0
         assert len(await bench.tasks()) == 100, "the loser enqueued nothing"
+
+
+async def test_more_than_a_look_holds_are_due_and_none_of_them_moves(sqlite_bench: Bench):
+    """Another scheduler has them in its hands: to ask again at once would be to ask without end."""
+    bench = sqlite_bench
+    async with bench.opened():
+        cadence = cadence_to_json(Every(60))
+        await bench.put(*(NewSchedule(name=f"{n}", cadence=cadence, task=NOOP) for n in range(101)))
+        await bench.look()
+        bench.clock.advance(MINUTE)
+        patient = enqueuer.ScheduleEnqueuer(store=bench.store, longest=600.0)
+        fire = bench.store.fire
+
+        async def beaten(firings: Any) -> list[Fired]:
+            return []
+
+        bench.store.fire = beaten  # type: ignore[method-assign]
+        assert await patient.run_once() > 0
+        bench.store.fire = fire  # type: ignore[method-assign]
+        assert await patient.run_once() == 0, "a hundred moved, and one is left"
+        await patient.run_once()
+        assert len(await bench.tasks()) == 101
 
 
 @pytest.mark.parametrize(
@@ -152,10 +176,17 @@ async def test_every_hour_follows_real_time_over_both_edges(sqlite_bench: Bench)
 
 
 async def test_jitter_is_a_delay_after_the_tick_and_the_same_for_every_scheduler(bench: Bench):
+    """Each tick is decided by two of them, and either may be the one that fires it."""
     async with bench.opened():
         start = bench.clock.now()
         await bench.add("spread", MINUTE, jitter=30, catch_up="all", task=NewTask(name="noop", delay=5.0))
-        await bench.look_at(*(start + n * MINUTE for n in range(1, 6)))
+        drawn: list[float] = []
+        for n in range(1, 6):
+            bench.clock.move_to(start + n * MINUTE)
+            (record,) = (await bench.store.due_schedules()).due
+            (fire,) = enqueuer.decide(record, now=bench.clock.now(), limit=100).fires
+            drawn.append(fire.delay + 5)
+            await enqueuer.ScheduleEnqueuer(store=bench.store).run_once()
         delays: list[float] = []
         for run in await bench.runs("spread"):
             assert run.task is not None
@@ -163,6 +194,7 @@ async def test_jitter_is_a_delay_after_the_tick_and_the_same_for_every_scheduler
             delays.append((record.eligible_at - run.tick).total_seconds())
         assert all(5 <= delay <= 35 for delay in delays)
         assert len(set(delays)) == 5
+        assert delays == pytest.approx(drawn, abs=1e-4)
 
 
 async def test_once_fires_once_and_is_over(bench: Bench):
@@ -180,7 +212,7 @@ async def test_once_fires_once_and_is_over(bench: Bench):
         assert await bench.ticks("long ago") == []
 
 
-async def test_what_cannot_be_read_here_is_set_aside_and_the_others_fire(bench: Bench):
+async def test_what_cannot_be_read_here_is_left_to_others_and_the_rest_fires(bench: Bench):
     async with bench.opened():
         start = bench.clock.now()
         await bench.put(
@@ -191,15 +223,47 @@ async def test_what_cannot_be_read_here_is_set_aside_and_the_others_fire(bench: 
         await bench.look()
         await bench.look_at(start + MINUTE)
         assert await bench.ticks("c") == [start + MINUTE]
-        records = {record.name: record for record in await bench.store.schedules()}
-        assert "Mars/Olympus" in (records["a"].problem or "")
-        assert "lunar" in (records["b"].problem or "")
-        aside = [event.schedule for event in bench.events if isinstance(event, ScheduleSetAside)]
-        assert sorted(aside) == ["a", "b"], "told once each"
+        assert [record.problem for record in await bench.store.schedules()] == [None] * 3, "of this process alone"
+        aside = [event for event in bench.events if isinstance(event, ScheduleSetAside)]
+        assert sorted(event.schedule for event in aside) == ["a", "b"], "told once each"
+        assert all(event.here for event in aside)
+        assert sorted("Mars/Olympus" in event.problem for event in aside) == [False, True]
         # Written anew it goes on.
         await bench.add("a", MINUTE)
         await bench.look_at(start + 2 * MINUTE)
         assert await bench.ticks("a") == [start + 2 * MINUTE]
+
+
+async def test_more_than_one_look_holds_cannot_be_read_and_the_others_fire(sqlite_bench: Bench):
+    bench = sqlite_bench
+    async with bench.opened():
+        start = bench.clock.now()
+        await bench.put(*(NewSchedule(name=f"{n}", cadence='{"kind":"lunar"}', task=NOOP) for n in range(250)))
+        bench.clock.advance(1)
+        await bench.put(NewSchedule(name="late", cadence=cadence_to_json(Every(60)), task=NOOP))
+        await bench.look()
+        await bench.look_at(start + MINUTE)
+        assert await bench.ticks("late") == [start + MINUTE]
+        assert len([event for event in bench.events if isinstance(event, ScheduleSetAside)]) == 250
+
+
+async def test_what_one_scheduler_cannot_read_another_one_fires(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    """A host without a zone, an older version: it must not stop the schedule for those who can."""
+    async with bench.opened():
+        start = bench.clock.now()
+        await bench.put(NewSchedule(name="zoned", cadence=cadence_to_json(Cron("* * * * *", "Asia/Tokyo")), task=NOOP))
+        with monkeypatch.context() as without_zones:
+
+            def no_zone(text: str) -> Cron:
+                raise OptionError("no zone Asia/Tokyo")
+
+            without_zones.setattr(enqueuer, "_cadence", no_zone)
+            await bench.look()
+            await bench.look_at(start + MINUTE)
+        assert await bench.ticks("zoned") == []
+        other = enqueuer.ScheduleEnqueuer(store=bench.store)
+        await other.run_once()
+        assert await bench.ticks("zoned") == [start + MINUTE]
 
 
 async def test_a_task_that_the_store_refuses_is_told_of(bench: Bench):

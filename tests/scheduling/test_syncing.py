@@ -11,8 +11,9 @@ from headrace.core.errors import StoreUnavailable, WrongState
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus
 from headrace.worker.options import WorkerOptions
-from headrace.worker.scheduling import declare_schedules, scheduler_services
+from headrace.worker.scheduling import declare_schedules, scheduler_services, take_over_schedules
 from headrace.worker.worker import Worker
+from tests.support.waiting import eventually
 
 
 def noop(n: int = 0) -> int:
@@ -43,6 +44,20 @@ async def start(app: App, store: Store, target: str = "tasks:app") -> None:
 
 async def names(store: Store) -> list[str]:
     return [record.name for record in await store.schedules()]
+
+
+async def test_what_a_start_takes_back_is_logged_by_name(store_url: str, caplog: pytest.LogCaptureFixture):
+    """An older version that restarts late changes and removes what a newer one declared."""
+    async with opened(store_url) as store:
+        with caplog.at_level("WARNING", logger="headrace.store"):
+            await start(app_with(store_url, a=60, b=60, c=60), store)
+            await start(app_with(store_url, a=60, b=60, c=60), store)
+            assert caplog.messages == [], "nothing that was there is another now"
+            await start(app_with(store_url, a=60, b=90), store)
+        assert caplog.messages == [
+            "the declaration of tasks:app changed schedules that were there: b",
+            "the declaration of tasks:app removed schedules that were there: c",
+        ]
 
 
 async def test_they_are_written_once_changed_and_removed_with_the_code(store_url: str):
@@ -137,6 +152,34 @@ async def test_an_outage_at_the_start_is_waited_out(sqlite_url: str, monkeypatch
         stopping.set()
         await declare_schedules(app_with(sqlite_url, b=60), store, "tasks:app", stopping=stopping)
         assert await names(store) == ["a"], "told to stop, it does not insist"
+
+
+async def test_code_that_follows_other_code_writes_and_fires_nothing_before_it_has_begun(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+):
+    """What is another app's by then is said, and what is due is fired all the same."""
+    async with opened(sqlite_url) as store:
+        await start(app_with(sqlite_url, theirs=3600), store, "two:app")
+        for app in (app_with(sqlite_url, mine=3600), app_with(sqlite_url, theirs=60)):
+            begun, stopping = asyncio.Event(), asyncio.Event()
+            before, services = await names(store), scheduler_services(store, WorkerOptions(), Bus())
+            taking = asyncio.create_task(
+                take_over_schedules(app, store, "tasks:app", services, begun=begun, stopping=stopping)
+            )
+            try:
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                assert [service.task for service in services] == [None]
+                assert await names(store) == before
+                begun.set()
+                await eventually(lambda taking=taking, services=services: taking.done() or services[0].task is not None)
+                assert not taking.done()
+                assert await names(store) == ["mine", "theirs"]
+            finally:
+                taking.cancel()
+                await asyncio.gather(taking, return_exceptions=True)
+        assert "'two:app'" in caplog.text
+        assert caplog.text.count("schedules stay as they were") == 1
 
 
 async def test_declared_by_hand_from_a_program(sqlite_url: str):

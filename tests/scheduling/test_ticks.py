@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.core.schedule import CatchUp, Overlap, Verdict, overlap
 from headrace.scheduling.cadence import Cadence, Cron, Every, Once
-from headrace.scheduling.ticks import Due, due, fire_key, jitter
+from headrace.scheduling.ticks import Due, due, jitter
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -151,17 +151,15 @@ def test_whatever_the_looks_each_tick_is_decided_once(seed: int, catch_up: Catch
         assert fired[-1] == passed[-1]
 
 
-def test_the_key_of_a_fire_names_schedule_and_second() -> None:
-    assert fire_key(7, datetime(2026, 6, 1, 12, tzinfo=UTC)) == "schedule:7:1780315200"
+def test_jitter_goes_by_the_instant_not_by_its_zone() -> None:
     berlin = NOON.astimezone(ZoneInfo("Europe/Berlin"))
-    assert fire_key(7, berlin) == fire_key(7, NOON)
-    assert fire_key(7, NOON) != fire_key(8, NOON)
+    assert jitter(7, berlin, MINUTE) == jitter(7, NOON, MINUTE)
 
 
 @given(st.floats(1, 5), st.datetimes(datetime(1960, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
-def test_no_two_ticks_of_a_schedule_share_a_key(interval: float, anchor: datetime) -> None:
+def test_no_two_ticks_of_a_schedule_share_a_jitter(interval: float, anchor: datetime) -> None:
     ticks = Every(interval, anchor).upcoming(30, after=anchor)
-    assert len({fire_key(1, tick) for tick in ticks}) == 30
+    assert len({jitter(1, tick, timedelta(days=1000)) for tick in ticks}) == 30
 
 
 def test_jitter_is_the_same_everywhere_and_spreads() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 from sqlalchemy import text
@@ -64,10 +64,14 @@ async def test_a_look_at_what_is_due_and_at_what_is_open_costs_the_same_in_a_ful
         queries = load_queries("headrace.store.postgres.sql", "headrace")
         fill(postgres_url)
         connection = await asyncpg.connect(postgres_url)
+        # Three pages each, where the whole table has hundreds: of the past that is written, and of the present.
+        long_ago, present = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC)
+        ticks = [long_ago + n * timedelta(microseconds=2_000) for n in range(1, 6)]
+        ticks += [present + n * timedelta(seconds=1) for n in range(5)]
         asked = {
-            "due_schedules": (100,),
+            "due_schedules": (100, list(range(100)), [1] * 100),
             "open_runs": (1002,),
-            "has_runs": (1002, []),
+            "has_runs": (1002, ticks),
             "prune_schedule_runs": (1e9, 100),
         }
         for analysed in (False, True):

@@ -11,11 +11,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
+import orjson
 import pytest
 from sqlalchemy import text
 
 from headrace.core.errors import WrongState
 from headrace.core.lanes import Lane
+from headrace.core.limits import Gate
 from headrace.core.schedule import Fire, Firing, NewSchedule, Overlap, ScheduleRecord
 from headrace.core.task import Key, NewTask, Want
 from headrace.store.base import Store
@@ -140,6 +142,15 @@ async def test_a_key_that_an_open_transaction_holds_leaves_the_schedule_due(post
         assert [fired.verdict for fired in await store.fire([firings[0]])] == ["enqueue"]
 
 
+def templates(url: str) -> list[tuple[str, str]]:
+    engine = engine_for(url)
+    table = "headrace_schedules" if engine.dialect.name == "sqlite" else "headrace.schedules"
+    with engine.begin() as connection:
+        rows = [(row[0], row[1]) for row in connection.execute(text(f"SELECT name, task FROM {table}"))]
+    engine.dispose()
+    return rows
+
+
 def spoil(url: str, name: str) -> None:
     """As a newer version might write it."""
     engine = engine_for(url)
@@ -156,8 +167,9 @@ async def test_a_template_of_a_newer_version_stands_in_nobodys_way(store_url: st
         old = await put(store, "old")
         spoil(store_url, "new")
         firing = await decided(store, new)
-        found = await store.due_schedules()
-        assert found.due == (old,)
+        unread, read = (await store.due_schedules()).due
+        assert (unread.name, read) == ("new", old)
+        assert (await store.due_schedules(limit=1, without=[(new.id, new.revision)])).due == (old,)
         listed = {record.name: record for record in await store.schedules()}
         assert listed["new"].problem is not None
         assert "colour" in listed["new"].problem
@@ -169,7 +181,33 @@ async def test_a_template_of_a_newer_version_stands_in_nobodys_way(store_url: st
         assert {record.name for record in (await store.due_schedules()).due} == {"new", "old"}
 
 
-async def test_a_template_that_became_unreadable_after_the_look_is_set_aside_by_the_fire(store_url: str) -> None:
+async def test_a_stored_template_says_what_is_no_default_and_is_read_back_whole(store_url: str) -> None:
+    """An option that a later version adds is then no word to an older one until somebody uses it."""
+    gate, key = Gate(kind="order", key="k"), Key(scope="unique", key="u")
+    full = NewTask(name="t", queue="mail", delay=3.0, gates=(gate,), keys=(key,), max_age=60.0)
+    async with opened(store_url) as store:
+        assert (await put(store, "plain", task=NewTask(name="t"))).task == NewTask(name="t")
+        assert (await put(store, "full", task=full)).task == full
+        written = {name: orjson.loads(task) for name, task in templates(store_url)}
+        assert written["plain"] == {"name": "t"}
+        assert written["full"] == {
+            "name": "t", "queue": "mail", "delay": 3.0, "max_age": 60.0,
+            "gates": [{"kind": "order", "key": "k"}], "keys": [{"scope": "unique", "key": "u"}],
+        }  # fmt: skip
+
+
+async def test_a_restart_of_an_older_version_does_not_write_what_it_cannot_read(store_url: str) -> None:
+    new = NewSchedule(name="s", cadence='{"every":60}', task=NewTask(name="t"))
+    async with opened(store_url) as store:
+        await store.declare_schedules("shop", [new])
+        spoil(store_url, "s")
+        await store.declare_schedules("shop", [new])
+        record = await store.get_schedule("s")
+        assert record is not None
+        assert "colour" in (record.problem or ""), "it is still what the newer version wrote"
+
+
+async def test_a_template_that_became_unreadable_after_the_look_stays_due(store_url: str) -> None:
     async with opened(store_url) as store:
         first, second = await put(store, "first"), await put(store, "second")
         firings = [await decided(store, first), await decided(store, second)]
@@ -180,6 +218,7 @@ async def test_a_template_that_became_unreadable_after_the_look_is_set_aside_by_
         assert record.problem is not None
         assert "colour" in record.problem
         assert record.cursor == first.cursor
+        assert [each.name for each in (await store.due_schedules()).due] == ["first"], "for whoever can read it"
 
 
 async def test_a_fire_wakes_those_who_wait_for_its_queue(store_url: str) -> None:

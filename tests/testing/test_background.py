@@ -3,11 +3,13 @@
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from headrace.testing import FakeClock, StillWaiting, override
+from headrace import App
+from headrace.testing import FakeClock, NotOverridden, StillWaiting, override
 from headrace.testing.background import BackgroundWorker
 
 
@@ -57,8 +59,20 @@ def test_it_follows_the_clock_of_the_test(shop: SimpleNamespace) -> None:
 
 
 def test_one_that_cannot_start_says_why(shop: SimpleNamespace) -> None:
-    with pytest.raises(Exception, match="nowhere"), BackgroundWorker(shop.app):
+    with (
+        override(shop.app, url="sqlite:////nowhere/at_all.db"),
+        pytest.raises(Exception, match="nowhere"),
+        BackgroundWorker(shop.app),
+    ):
         raise AssertionError
+
+
+def test_it_does_not_work_on_the_database_of_the_app_itself(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path}/production.db")
+    advice = r"/production\.db; use override\(app\) or the fixture headrace_store"
+    with pytest.raises(NotOverridden, match=advice), BackgroundWorker(app):
+        raise AssertionError
+    assert not list(tmp_path.iterdir())
 
 
 def test_waiting_for_it_ends(shop: SimpleNamespace) -> None:

@@ -1,14 +1,17 @@
 """`drain`: everything that is ready runs, and what became of it is told."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from headrace import App, Rate, Retry, Snooze, current
+from headrace.core.clock import SystemClock
 from headrace.core.errors import RunningLoop
-from headrace.testing import FakeClock, StillWaiting, TasksFailed, TooManyRuns, adrain, drain, override
+from headrace.testing import FakeClock, NotOverridden, StillWaiting, TasksFailed, TooManyRuns, adrain, drain, override
 
 
 def test_it_runs_what_waits_and_what_that_enqueues(shop: SimpleNamespace) -> None:
@@ -219,19 +222,43 @@ def test_a_name_that_the_app_does_not_define_is_told(shop: SimpleNamespace) -> N
         assert drain(other, with_retries=True).completed == 1
 
 
-def test_a_clock_that_nobody_can_move_is_told(shop: SimpleNamespace, tmp_path: object) -> None:
-    app = App(f"sqlite:///{tmp_path}/own.db")
+def test_a_clock_that_nobody_can_move_is_told(shop: SimpleNamespace) -> None:
+    with override(shop.app, clock=SystemClock()):
+        shop.add.enqueue(1, 2)
+        assert drain(shop.app).completed == 1
+        shop.add.using(run_after=60).enqueue(1, 2)
+        assert drain(shop.app).runs == 0
+        with pytest.raises(TypeError, match="must be one that can be moved"):
+            drain(shop.app, with_scheduled=True)
 
-    @app.task(name="work")
-    def work() -> None: ...
 
-    work.enqueue()
-    assert drain(app).completed == 1
-    work.using(run_after=60).enqueue()
-    assert drain(app).runs == 0
-    with pytest.raises(TypeError, match="must be one that can be moved"):
-        drain(app, with_scheduled=True)
+def test_the_database_of_the_app_itself_is_left_alone(tmp_path: Path) -> None:
+    """Before an override and after it: what waits there is for real workers."""
+    app = App(f"sqlite:///{tmp_path}/production.db")
+    ran: list[int] = []
+
+    @app.task(name="charge")
+    def charge() -> None:
+        ran.append(1)
+
+    handle = charge.enqueue()
+    advice = r"/production\.db; use override\(app\) or the fixture headrace_store"
+    with pytest.raises(NotOverridden, match=advice):
+        drain(app)
+    with override(app):
+        assert drain(app).runs == 0
+    with pytest.raises(NotOverridden, match=advice):
+        asyncio.run(adrain(app))
+    assert (ran, handle.state(), app.workers.list()) == ([], "pending", [])
+    with override(app, url=app.url):  # somebody says that it may be used
+        assert drain(app).completed == 1
     app.close()
+
+
+def test_the_advice_shows_no_password() -> None:
+    with pytest.raises(NotOverridden, match=r"postgresql://ann:\*\*\*@db/shop; use") as raised:
+        drain(App("postgresql://ann:secret@db/shop"))
+    assert "secret" not in str(raised.value)
 
 
 def test_on_postgres_with_a_fake_clock(postgres_url: str) -> None:

@@ -492,3 +492,22 @@ def test_a_database_of_ones_own_is_used_as_it_is(tmp_path: Path, shop: SimpleNam
     for n in (1, 2):
         with inline(shop.app, url=url):
             assert shop.add.enqueue(n, n).id == n
+
+
+def test_one_that_is_made_in_an_override_and_entered_after_it_has_a_database_of_its_own(tmp_path: Path) -> None:
+    app = App(f"sqlite:///{tmp_path}/production.db")
+
+    @app.task(name="double")
+    def double(n: int) -> int:
+        return 2 * n
+
+    with override(app) as outside:
+        mode = inline(app)
+        with mode:
+            assert app.url == outside.url
+    for _ in range(2):
+        with mode:
+            assert app.url not in (outside.url, f"sqlite:///{tmp_path}/production.db")
+            assert double.enqueue(4).result() == 8
+            assert len(app.tasks.list()) == 1
+    assert not list(tmp_path.iterdir())

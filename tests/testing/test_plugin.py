@@ -71,7 +71,23 @@ def test_a_clock(headrace_inline, headrace_clock):
 
 def test_a_clock_alone(headrace_clock):
     assert isinstance(headrace_clock, FakeClock)
-    assert app.url.endswith("/nowhere/production.db")
+    assert not app.url.endswith("/nowhere/production.db")
+    assert app.engine.clock is headrace_clock
+    add.using(run_after=3600).enqueue(1, 2)
+    headrace_clock.advance(3600)
+    assert drain(app).completed == 1
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.usefixtures("headrace_clock")
+def test_a_clock_that_only_a_mark_names(n):
+    assert add.enqueue(1, n).id == 1
+
+@pytest.fixture
+def tomorrow(headrace_clock):
+    headrace_clock.advance(datetime.timedelta(days=1))
+
+def test_a_clock_that_another_fixture_takes(tomorrow):
+    assert add.enqueue(1, 2).id == 1
 
 def test_a_worker(headrace_worker):
     assert add.enqueue(1, 2).result(timeout=60) == 3
@@ -145,12 +161,12 @@ def run(folder: Path, *arguments: str, suite: str | None = None, status: int = 0
 
 
 def test_every_fixture_and_mark_in_a_users_project(project: Path) -> None:
-    assert "11 passed" in run(project, suite=SUITE)
+    assert "14 passed" in run(project, suite=SUITE)
     assert not list(Path("/nowhere").glob("*")), "the production database was touched"
 
 
 def test_the_same_in_two_processes_at_once(project: Path) -> None:
-    assert "11 passed" in run(project, "-n", "2", suite=SUITE)
+    assert "14 passed" in run(project, "-n", "2", suite=SUITE)
 
 
 def test_on_postgres_tests_have_a_schema_that_is_emptied_for_each_and_gone_at_the_end(
@@ -225,6 +241,23 @@ def test_no_app_and_a_wrong_mark_are_told_in_one_sentence(project: Path) -> None
     wrong = "import pytest\n\n@pytest.mark.headrace(inlin=True)\ndef test_it(): ...\n"
     out = run(project, suite=wrong, status=4)
     assert "pytest.mark.headrace has no 'inlin'; it has inline, now, raise_on_failure, with_retries" in out
+
+
+def test_a_clock_that_is_asked_for_too_late_is_refused(project: Path) -> None:
+    suite = """
+        from tasks import add
+
+        def test_late(request):
+            clock = request.getfixturevalue("headrace_clock")
+            add.enqueue(1, 2)
+
+        def test_in_time(request, headrace_store):
+            clock = request.getfixturevalue("headrace_clock")
+            add.enqueue(1, 2)
+    """
+    out = run(project, suite=suite, status=1)
+    assert "test_late asks for headrace_clock while it runs, and would be on the app's own database" in out
+    assert "1 failed, 1 passed" in out
 
 
 def test_a_suite_that_does_not_use_it_pays_nothing(project: Path) -> None:

@@ -93,6 +93,19 @@ def test_a_lane_without_work_holds_up_nobody(primary: int, retry: int) -> None:
     assert started == primary + retry
 
 
+def test_a_lane_whose_tasks_went_back_has_more_in_the_store() -> None:
+    """A worker that stood still gives back what it holds; the other lane must not go on alone meanwhile."""
+    buffer = Buffer(retry_ratio=0.3)
+    lanes = buffer.queue("coroutine", "default").lanes
+    buffer.add(held(lane=Lane.RETRY, since=0.0))
+    lanes[Lane.PRIMARY].more = lanes[Lane.RETRY].more = False  # the last claim fell short of both
+    for _ in range(10):
+        buffer.add(held(since=2.0))
+    assert len(buffer.take_older(1.0)) == 1
+    started = [taken for _ in range(10) if (taken := buffer.take("coroutine")) is not None]
+    assert len(started) == 3, "the fourth start is a retry's, which a claim has to bring"
+
+
 def test_a_higher_priority_overtakes_within_its_lane() -> None:
     buffer = Buffer(retry_ratio=0.3)
     low, high = held(priority=1), held(priority=5)

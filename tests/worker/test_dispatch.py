@@ -16,6 +16,8 @@ from headrace.core.states import TaskState
 from headrace.core.task import NewTask, Pool, Want
 from headrace.executors.base import Executor, Launch, Ran
 from headrace.executors.coroutine import CoroutineExecutor
+from headrace.executors.invocation import Host
+from headrace.telemetry.events import WorkerStopped
 from headrace.worker.pools import build_executors
 from headrace.worker.worker import Worker, worker_record
 from tests.support.waiting import eventually
@@ -145,6 +147,7 @@ async def test_what_was_given_back_while_its_start_was_written_does_not_run(benc
         await make_suspects(bench)
         store: Any = SlowStart()
         worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        stopped = heard(worker)
         running = asyncio.create_task(worker.run())
         await starting.wait()
         worker.stop_now()
@@ -154,6 +157,60 @@ async def test_what_was_given_back_while_its_start_was_written_does_not_run(benc
         await asyncio.wait([one for one in asyncio.all_tasks() if one.get_name() == "headrace.attempt"] or [running])
         assert await bench.state(task) == TaskState.PENDING
         assert ran == []
+        assert [event.released for event in stopped] == [1]
+
+
+def heard(worker: Worker) -> list[Any]:
+    """What it says when it has stopped."""
+    stopped: list[Any] = []
+    worker.bus.subscribe(stopped.append, WorkerStopped)
+    return stopped
+
+
+class HandsOut(CoroutineExecutor):
+    """Takes launches ahead of their turn, which never comes."""
+
+    waiting: list[asyncio.Future[Ran]]
+
+    def free(self) -> int:
+        return 3 - len(self.waiting)
+
+    def begin(self, launch: Launch) -> Coroutine[Any, Any, Ran]:
+        return self._wait()
+
+    async def _wait(self) -> Ran:
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        return await self.waiting[-1]
+
+    def release_unstarted(self) -> None:
+        for future in self.waiting:
+            future.set_result(Ran(outcome=Released()))
+
+
+async def test_a_worker_that_stops_says_how_many_it_gave_back_wherever_they_waited(bench: Bench) -> None:
+    async def quick() -> None:
+        pass
+
+    bench.app.add(quick)
+    HandsOut.waiting = []
+
+    def executors(worker: Worker, resources: Mapping[str, Any]) -> Mapping[Pool, Executor]:
+        assert worker.slots is not None
+        return {"coroutine": HandsOut(concurrency=3, slots=worker.slots, host=Host())}
+
+    async with opened(bench):
+        tasks = [await bench.enqueue("quick") for _ in range(5)]
+        options = bench.options(lease=60.0, concurrency=3, unstarted_after=30.0)
+        worker = Worker(bench.app, store=bench.store, options=options, executors=executors)
+        stopped = heard(worker)
+        running = asyncio.create_task(worker.run())
+        await eventually(
+            lambda: len(HandsOut.waiting) == 3 and worker.dispatcher and len(worker.dispatcher.buffer) == 2
+        )
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+        assert {await bench.state(task) for task in tasks} == {TaskState.PENDING}
+        assert [event.released for event in stopped] == [5]
 
 
 @pytest.mark.parametrize("options", ['{"retry":{"base":"x"}}', '{"timeout":"x"}', "[1]"])

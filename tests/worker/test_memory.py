@@ -9,10 +9,13 @@ import pytest
 from headrace.core.errors import OptionError
 from headrace.core.memory import memory_bytes, shown_memory
 from headrace.core.states import AttemptState, TaskState
-from headrace.executors.slots import SlotTable
+from headrace.executors.slots import READY, SlotTable
 from headrace.runtime.memory import resident
 from headrace.settings import read_settings
 from headrace.worker.options import WorkerOptions
+from headrace.worker.services.memory import MemoryWatch
+from headrace.worker.spawning import Spawned
+from headrace.worker.supervised import WorkerProcess
 from tests.support.waiting import eventually
 from tests.worker.application import app as functions
 from tests.worker.bench import LEASE, Bench, opened
@@ -78,6 +81,24 @@ async def test_a_child_that_takes_too_much_is_killed_in_its_task_and_the_policy_
         assert await bench.store.check() == []
 
 
+async def test_a_killing_limit_below_what_a_child_needs_is_said_and_charges_nobody(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """The attempt would fail for what the task did not take."""
+    async with opened(bench):
+        with tree(bench.store.url, tmp_path, options(kill_memory=4 * MB)) as running:
+            task = await bench.enqueue("sleep_child", {"seconds": 1})
+            await eventually(lambda: "no `def` task runs until this is mended" in running.log.read_text(), timeout=60)
+            assert "kill_memory 4 MB is less than the" in running.log.read_text()
+            beside = await bench.enqueue("greet", {"user": 1})
+            await eventually(lambda: ended(bench, beside), timeout=60)
+            assert running.stop() == 0
+            assert running.said("sleep_child") == []
+        record = await bench.record(task)
+        assert (record.state, record.attempt) == (TaskState.PENDING, 0)
+        assert await bench.store.attempts(task) == []
+
+
 async def test_a_worker_process_that_has_too_much_is_replaced_and_lets_its_tasks_end(
     bench: Bench, tmp_path: Path
 ) -> None:
@@ -117,6 +138,34 @@ async def test_a_limit_below_what_a_worker_process_needs_is_said_once_and_replac
             assert running.workers() == [worker]
             assert running.stop() == 0
             assert running.log.read_text().count("not replaced") == 1
+
+
+async def test_one_that_has_too_much_as_soon_as_it_took_the_place_of_another_is_given_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise worker processes would follow one another without end, at the pace at which they start."""
+    table = SlotTable.create(tmp_path / "slots", 2)
+    processes: list[WorkerProcess] = []
+    watch = MemoryWatch(limit=MB, table=table, processes=lambda: processes, may=lambda: True)
+    try:
+        for index in (0, 1):
+            processes.append(WorkerProcess(index=index, id=f"worker {index}", process=Spawned()))
+            table.enter_stage(index, READY)
+            await eventually(lambda index=index: (resident(processes[index].pid) or 0) > 2 * MB)
+            await watch.run_once()
+            await watch.run_once()
+        first, second = processes
+        assert first.outgrown.is_set()
+        assert not second.outgrown.is_set()
+        assert caplog.text.count("raise max_memory") == 1
+        second.started -= 31
+        await watch.run_once()
+        assert second.outgrown.is_set()
+    finally:
+        for process in processes:
+            process.kill(spared=True)
+            process.process.close()
+        table.close()
 
 
 def test_what_is_resident_is_what_the_kernel_says() -> None:

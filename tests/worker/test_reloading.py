@@ -284,6 +284,40 @@ async def test_a_killed_reloader_leaves_nobody_behind_and_the_next_save_replaces
             await eventually(lambda: not any(is_alive(one) for one in everyone), PATIENCE)
 
 
+SCHEDULE = "from headrace import Schedule\nloop.schedule(Schedule(3600, name={name!r}), n=0)"
+FAILING = """
+@app.lifespan
+async def lifespan():
+    raise RuntimeError("no connection")
+    yield
+"""
+
+
+@pytest.mark.timeout(300)
+async def test_schedules_are_those_of_the_code_that_runs(sqlite_url: str, tmp_path: Path) -> None:
+    """Code that does not start takes none out and writes none; the next that does start does both."""
+    with session(sqlite_url, tmp_path, "worker", "tasks:app", "--children", "1") as developer:
+        async with opened(developer):
+
+            async def are(*names: str) -> bool:
+                return [record.name for record in await developer.store.schedules()] == list(names)
+
+            def code(version: int, *more: str) -> str:
+                return "\n".join([CODE.format(version=version, import_time=""), *more])
+
+            await developer.enqueue("loop", n=1)
+            await eventually(lambda: developer.said("loop"), PATIENCE)
+            developer.write(code(2, SCHEDULE.format(name="kept")))
+            await eventually(lambda: are("kept"), PATIENCE)
+            developer.write(code(3, SCHEDULE.format(name="other"), FAILING))
+            await eventually(lambda: "the new code does not start" in developer.log, PATIENCE)
+            assert await are("kept")
+            developer.write(code(4, SCHEDULE.format(name="other")))
+            await eventually(lambda: are("other"), PATIENCE)
+            developer.process.send_signal(signal.SIGTERM)
+            assert await asyncio.to_thread(developer.process.wait, PATIENCE) == 0
+
+
 def is_alive(process: psutil.Process) -> bool:
     try:
         return process.status() != psutil.STATUS_ZOMBIE

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import secrets
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from headrace.app import App
+from headrace.cli.apart import ended_like_ctrl_c, undisturbed
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.progress import progress_bar
+from headrace.cli.target import shown_url
 from headrace.store.base import COUNTED_AT_MOST, StoreFacts, StoreOptions
 from headrace.store.connect import connect, sqlite_path
 
@@ -47,7 +51,7 @@ class Measured:
 
 
 def measure(url: str, plan: Plan) -> Measured:
-    with _place(url) as place, _namespace(place) as (name, facts):
+    with ended_like_ctrl_c(), _place(url) as place, _namespace(place) as (name, facts):
         app = App(place, name=name)
         nothing = app.task(name="bench.nothing")(_nothing)
         try:
@@ -88,12 +92,15 @@ def _place(url: str) -> Generator[str]:
 def _namespace(url: str) -> Generator[tuple[str, StoreFacts]]:
     """A schema or prefix that nobody has; only what was made here is removed."""
     name = f"headrace_bench_{secrets.token_hex(4)}"
+    made = False
 
     async def make() -> StoreFacts:
+        nonlocal made
         store = connect(url, StoreOptions(name=name))
         try:
             if await store.schema_revision() is not None:
                 raise CommandError(f"there is a schema {name} already; nothing was measured, try again", code=FAILED)
+            made = True  # from here on there may be something of it
             await store.upgrade()
             await store.open()
             return await store.facts()
@@ -107,15 +114,19 @@ def _namespace(url: str) -> Generator[tuple[str, StoreFacts]]:
         finally:
             await store.close()
 
-    facts = asyncio.run(make())
     try:
-        yield name, facts
+        yield name, asyncio.run(make())
     finally:
-        try:
-            asyncio.run(remove())
-        except BaseException:
-            print(f"left behind: headrace db downgrade base --yes --name {name}", file=sys.stderr)
-            raise
+        with undisturbed():
+            try:
+                if made:
+                    asyncio.run(remove())
+            except BaseException:
+                where = shlex.quote(shown_url(url))
+                print(
+                    f"left behind: headrace db downgrade base --yes --database {where} --name {name}", file=sys.stderr
+                )
+                raise
 
 
 def _one_by_one(nothing: Any, plan: Plan) -> tuple[int, float]:
@@ -162,12 +173,19 @@ def _worker(url: str, name: str, plan: Plan) -> Generator["subprocess.Popen[byte
             words = log.read().decode(errors="replace").splitlines()[-20:]
             raise CommandError("\n".join([str(error), *words]), code=error.code) from error
         finally:
-            worker.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                worker.wait(timeout=_STOP)
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
+            _end(worker)
+
+
+def _end(worker: "subprocess.Popen[bytes]") -> None:
+    worker.terminate()
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(timeout=_STOP)
+    finally:  # also when somebody insists
+        if worker.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
 
 
 def _drained(

@@ -40,6 +40,9 @@ Errors = Annotated[
 Since = Annotated[
     str | None, typer.Option("--since", help="Only what failed since then: 2h, 3d, or 2026-05-01T08:00 (UTC).")
 ]
+Before = Annotated[
+    str | None, typer.Option("--before", help="Only what failed before then: 30d, 1w, or 2026-05-01T08:00 (UTC).")
+]
 All = Annotated[bool, typer.Option("--all", help="All of them.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many there are; change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -52,6 +55,7 @@ def list_dead_letters(
     task: TaskNames = None,
     error: Errors = None,
     since: Since = None,
+    before: Before = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, newest first.")] = 50,
     database: Database = None,
     name: Namespace = "headrace",
@@ -60,7 +64,7 @@ def list_dead_letters(
     """List dead letters, newest first."""
     from headrace.cli.showing import short
 
-    selection = _selection(queue, task, error, since, limit)
+    selection = _selection(queue, task, error, since, before, limit)
 
     async def read(store: "Store") -> list[Any]:
         return [record async for page in selection.pages(store) for record in page]
@@ -106,6 +110,7 @@ def retry(
     task: TaskNames = None,
     error: Errors = None,
     since: Since = None,
+    before: Before = None,
     limit: Most = None,
     everything: All = False,
     dry_run: DryRun = False,
@@ -116,19 +121,20 @@ def retry(
 ) -> None:
     """Run dead letters once more, with a fresh budget of attempts. Exit code 1 when one of them stays.
 
-    On a terminal it asks first. What fails again while this goes on is not taken a second time.
+    On a terminal it asks first. What fails from then on, for the first time or again, is not taken.
     """
-    chosen = _chosen(ids, _selection(queue, task, error, since, limit), everything=everything)
+    chosen = _chosen(ids, _selection(queue, task, error, since, before, limit), everything=everything)
     _act("retry", chosen, dry_run=dry_run, yes=yes, json=json, database=database, name=name)
 
 
-@commands.command(epilog=examples("headrace dlq purge 42", "headrace dlq purge --queue mail --since 30d --yes"))
+@commands.command(epilog=examples("headrace dlq purge 42", "headrace dlq purge --queue mail --before 30d --yes"))
 def purge(
     ids: Ids = None,
     queue: QueueNames = None,
     task: TaskNames = None,
     error: Errors = None,
     since: Since = None,
+    before: Before = None,
     limit: Most = None,
     everything: All = False,
     dry_run: DryRun = False,
@@ -139,33 +145,42 @@ def purge(
 ) -> None:
     """Remove dead letters for good, with their attempts and logs. Exit code 1 when one of them stays.
 
-    On a terminal it asks first; elsewhere it wants --yes.
+    On a terminal it asks first; elsewhere it wants --yes. What fails from then on is not taken.
     """
-    chosen = _chosen(ids, _selection(queue, task, error, since, limit), everything=everything)
+    chosen = _chosen(ids, _selection(queue, task, error, since, before, limit), everything=everything)
     if not (yes or dry_run or _somebody_looks()):
         raise CommandError("nobody can be asked here, and purged dead letters do not come back: say --yes")
     _act("purge", chosen, dry_run=dry_run, yes=yes, json=json, database=database, name=name)
 
 
 def _selection(
-    queue: list[str] | None, task: list[str] | None, error: list[str] | None, since: str | None, limit: int | None
+    queue: list[str] | None,
+    task: list[str] | None,
+    error: list[str] | None,
+    since: str | None,
+    before: str | None,
+    limit: int | None,
 ) -> "Selection":
     from datetime import UTC, datetime
 
     from headrace.cli.selecting import Selection
     from headrace.cli.times import instant_before
 
+    now = datetime.now(UTC)
     return Selection(
         queues=tuple(queue or ()),
         names=tuple(task or ()),
         errors=tuple(error or ()),
-        since=None if since is None else instant_before(since, datetime.now(UTC)),
+        since=None if since is None else instant_before(since, now),
+        until=None if before is None else instant_before(before, now),
         limit=limit,
     )
 
 
 def _chosen(ids: list[int] | None, selection: "Selection", *, everything: bool) -> "list[int] | Selection":
-    narrowed = bool(selection.queues or selection.names or selection.errors or selection.since or selection.limit)
+    from headrace.cli.selecting import Selection
+
+    narrowed = selection != Selection()
     if ids and (narrowed or everything):
         raise CommandError("ids, or a choice by options: not both")
     if everything and narrowed:
@@ -173,7 +188,7 @@ def _chosen(ids: list[int] | None, selection: "Selection", *, everything: bool) 
     if ids:
         return list(dict.fromkeys(ids))
     if not (narrowed or everything):
-        raise CommandError("say which: ids, --queue, --task, --error, --since, --limit, or --all")
+        raise CommandError("say which: ids, --queue, --task, --error, --since, --before, --limit, or --all")
     return selection
 
 
@@ -190,22 +205,25 @@ def _act(
     from headrace.cli.progress import progress_bar
     from headrace.cli.selecting import COUNTED, Tally, act_on
 
-    async def count(store: "Store") -> int:
+    async def count(store: "Store") -> "tuple[int, list[int] | Selection]":
         if isinstance(chosen, list):
-            return sum(record.dead_letter for record in (await store.get(chosen)).values())
+            return sum(record.dead_letter for record in (await store.get(chosen)).values()), chosen
+        # What fails while the question stands was not asked about.
+        asked = await chosen.up_to_now(store)
         # Everything is counted only for whoever asked for the number.
-        return await chosen.count(store, most=sys.maxsize if dry_run else COUNTED)
+        return await asked.count(store, most=sys.maxsize if dry_run else COUNTED), asked
 
     async def act(store: "Store") -> None:
         write = store.retry if verb == "retry" else store.purge
-        if isinstance(chosen, list):
-            dead = [id for id, record in (await store.get(chosen)).items() if record.dead_letter]
-            tally.add(chosen, await write(dead))
+        if isinstance(asked, list):
+            dead = [id for id, record in (await store.get(asked)).items() if record.dead_letter]
+            tally.add(asked, await write(dead))
             return
         with progress_bar(verb, n if n <= COUNTED else None) as advance:
-            await act_on(store, chosen, write, tally, advance)
+            await act_on(store, asked, write, tally, advance)
 
-    n, tally = with_store(database, name, count), Tally()
+    tally = Tally()
+    n, asked = with_store(database, name, count)
     # Asked outside of any event loop, which would keep Ctrl-C to itself.
     nothing = not n and not isinstance(chosen, list)
     if dry_run or nothing or not (yes or _agreed(verb, f"{n}" if n <= COUNTED else f"more than {COUNTED:,}")):

@@ -31,10 +31,11 @@ def list_schedules(database: Database = None, name: Namespace = "headrace", json
     """List schedules with their next fire and what became of the last."""
 
     async def read(store: "Store") -> list[tuple["ScheduleView", "ScheduleRun | None"]]:
+        records = await store.schedules()
         now = await store.now()
         return [
             (_seen(record, now), next(iter(await store.schedule_runs(record.name, limit=1)), None))
-            for record in await store.schedules()
+            for record in records
         ]
 
     found = with_store(database, name, read)
@@ -50,6 +51,9 @@ def list_schedules(database: Database = None, name: Namespace = "headrace", json
         ),
         empty="no schedules; declare one with @app.schedule, or `headrace schedules add`",
     )
+    for seen, _ in found:
+        if seen.silent_until is not None:
+            console.print(f"schedule {seen.name}: {_ahead(seen.silent_until)}", markup=False)
 
 
 @commands.command(epilog=examples("headrace schedules show tasks.welcome"))
@@ -275,9 +279,17 @@ def _duration(text: str, option: str) -> timedelta:
 
 
 def _state(seen: "ScheduleView") -> str:
+    if seen.unreadable is not None:
+        return f"unreadable here: {seen.unreadable}"
     if seen.problem is not None:
         return f"set aside: {seen.problem}"
+    if seen.silent_until is not None:
+        return _ahead(seen.silent_until)
     return "paused" if seen.paused else "active"
+
+
+def _ahead(cursor: datetime) -> str:
+    return f"its cursor lies ahead of the clock, at {cursor:%Y-%m-%d %H:%M:%S} UTC; pause and resume it"
 
 
 def _next(seen: "ScheduleView") -> tuple[str, str]:
@@ -340,6 +352,7 @@ def _plain(seen: "ScheduleView", *, fires: int, runs: "list[ScheduleRun] | None"
         "next": _fires(seen, fires),
         "paused": seen.paused,
         "problem": seen.problem,
+        "silent_until": seen.silent_until,
         "catch_up": record.catch_up,
         "grace": record.grace,
         "overlap": record.overlap,

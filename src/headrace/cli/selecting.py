@@ -1,32 +1,43 @@
 """Dead letters by what they are, page by page: however many there are, one page is in memory."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Self
 
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import Store
 
 _PAGE = 200
+_LAST_ID = 2**63 - 1
 COUNTED = 1_000  # before a bulk act asks, it counts up to here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Newest first. What becomes a dead letter after the first page is not part of it."""
+    """Newest first, of those that failed from `since` to `until`.
+
+    What becomes a dead letter after the first page is not part of it, nor, with `until`, of another walk.
+    """
 
     queues: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     since: datetime | None = None
+    until: datetime | None = None
     limit: int | None = None
 
     def takes(self, record: TaskRecord) -> bool:
         return not self.errors or any(_is(record.error_class or "", error) for error in self.errors)
 
+    async def up_to_now(self, store: Store) -> Self:
+        """Closed at this instant of the store's clock: however often it is walked, nothing is added to it."""
+        now = await store.now()
+        return replace(self, until=now if self.until is None else min(self.until, now))
+
     async def pages(self, store: Store) -> AsyncIterator[list[TaskRecord]]:
         """Walks the index of dead letters; a page that was acted on may be gone, the next one begins behind it."""
-        before: tuple[datetime, int] | None = None
+        before = None if self.until is None else (self.until, _LAST_ID)
         left = self.limit
         while left is None or left > 0:
             page = await store.list(

@@ -14,9 +14,9 @@ def instant_before(text: str, now: datetime) -> datetime:
         if text.endswith(("s", "m", "h", "d", "w")):  # digits alone are a date
             return now - timedelta(seconds=written_seconds(text, name="time"))
         instant = datetime.fromisoformat(text)
+        return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
     except (OptionError, OverflowError, ValueError):
         raise _refused(text) from None
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _refused(text: str) -> CommandError:

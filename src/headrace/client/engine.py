@@ -79,6 +79,7 @@ class Engine:
         # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.
         self.clock: Clock | None = None
         self.inline: Inline | None = None
+        self.is_overridden = False  # it was pointed to a database that a test named or made
         self._connect_to(url)
 
     def _connect_to(self, url: str) -> None:
@@ -103,7 +104,7 @@ class Engine:
         was open there; close the other one first.
         """
         kept = {name: value for name, value in vars(self).items() if name not in _OF_THE_APP}
-        self.settings, self.clock, self.inline = settings, clock, None
+        self.settings, self.clock, self.inline, self.is_overridden = settings, clock, None, True
         self._connect_to(url)
 
         def bring_back() -> None:

@@ -1,7 +1,7 @@
 """`app.schedules`: what is enqueued by itself, and when. Changes take effect at once, without a restart."""
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from headrace.scheduling.declaration import Schedule, When, as_cadence, check_te
 from headrace.scheduling.enqueuer import ScheduleEnqueuer
 from headrace.scheduling.policy import Policy
 from headrace.store.base import Store
+from headrace.store.schedules import UNREADABLE
 from headrace.telemetry.events import Bus, ScheduleFired
 
 if TYPE_CHECKING:
@@ -57,8 +58,19 @@ class ScheduleView:
 
     @property
     def problem(self) -> str | None:
-        """Why it does not fire although it is not paused."""
-        return self.record.problem
+        """Why it does not fire although it is not paused; or not from here, see `unreadable`."""
+        return self.record.problem or self.unreadable
+
+    @property
+    def unreadable(self) -> str | None:
+        """Why this process cannot read it, while schedulers of another version or host may well fire it."""
+        if self.record.task.name == UNREADABLE:
+            return self.record.problem
+        try:
+            cadence_from_json(self.record.cadence)
+        except OptionError as error:
+            return str(error)
+        return None
 
     @property
     def cadence(self) -> Cadence:
@@ -81,7 +93,16 @@ class ScheduleView:
         cadence = self._readable()
         if cadence is None or self.paused or self.problem is not None:
             return []
-        return cadence.upcoming(n, after=self.now)
+        # Ticks up to the cursor are decided, also those that are yet to come.
+        return cadence.upcoming(n, after=max(self.now, self.record.cursor))
+
+    @property
+    def silent_until(self) -> datetime | None:
+        """Its cursor, where that lies ahead of the clock: somebody looked with a clock that was ahead, and no tick
+        before it fires. A pause and a resume set it to the present."""
+        if self.paused or self.problem is not None or self.record.cursor <= self.now:
+            return None
+        return self.record.cursor
 
     def upcoming_local(self, n: int = 5) -> list[datetime]:
         """The same on the clocks of its zone."""
@@ -120,15 +141,10 @@ class Schedules:
 
         WrongState when the name is taken: `set` changes a schedule.
         """
-        new = Declaration(Schedule.of(when), task, args, kwargs).stored()
+        new = replace(Declaration(Schedule.of(when), task, args, kwargs).stored(), expected=0)
 
         async def act(store: Store) -> ScheduleView:
             await _refuse_past(store, new)
-            if await store.get_schedule(new.name) is not None:
-                raise WrongState(
-                    f"there is a schedule {new.name} already; change it with app.schedules.set(…), remove it, "
-                    "or give this one another name: Schedule(…, name=…)"
-                )
             return await _put(store, new)
 
         return await self._engine.run(act)
@@ -140,7 +156,7 @@ class Schedules:
         `set("nightly", task=report.prepare(year=2027))`.
 
         A new cadence counts from now. A schedule that code declares keeps the change until its declaration changes.
-        NotFound when there is none of that name.
+        NotFound when there is none of that name; WrongState when somebody else changes it at the same moment.
         """
 
         async def act(store: Store) -> ScheduleView:
@@ -275,6 +291,8 @@ def _changed(record: ScheduleRecord, when: When | None, task: NewTask | None, ch
         overlap=changes.get("overlap", record.overlap),
         jitter=changes.get("jitter", record.jitter),
     )
+    if task is None and record.task.name == UNREADABLE:
+        raise WrongState(f"schedule {record.name!r}: {record.problem} (give `set` the task as well)")
     template = record.task if task is None else task
     check_template(template, record.name)
     return NewSchedule(
@@ -287,6 +305,7 @@ def _changed(record: ScheduleRecord, when: When | None, task: NewTask | None, ch
         jitter=policy.jitter.total_seconds(),
         paused=record.paused,
         declared_by=record.declared_by,
+        expected=record.revision,
     )
 
 

@@ -45,6 +45,7 @@ class NewSchedule:
     jitter: float = 0.0
     paused: bool = False  # as it is made; a later declaration neither pauses nor resumes
     declared_by: str | None = None  # the app whose code declares it; None: made at run time
+    expected: int | None = None  # the revision that a put must find, 0: no such schedule; None: whatever is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ An executor knows one attempt. It does not know queues, retries or stores.
     CoroutineExecutor(concurrency=100, slots=slots, host=host)    # launch.entry is needed
     ThreadExecutor(threads=4, slots=slots, host=host, supervised=True)
     ProcessExecutor(target="module:app", children=2, slots=slots, host=host, max_tasks=None, memory_limit=None,
-                    unstarted_after=1.0)                          # gives Released() for what found no child in time
+                    kill_memory=None, unstarted_after=1.0)        # gives Released() for what found no child in time
     CommandExecutor(concurrency=10, slots=slots, host=host)
     MockExecutor(script, concurrency=100)
 

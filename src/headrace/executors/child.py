@@ -25,6 +25,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from headrace.core.memory import shown_memory
 from headrace.core.outcome import Completed
 from headrace.core.retry import DEFAULT_RETRY, Retry
 from headrace.core.task import ClaimedTask, Ref
@@ -59,6 +60,11 @@ class ChildConfig:
     worker: str
     result_limit: int
     memory_limit: int | None
+    kill_memory: int | None
+
+
+class TooLarge(Exception):
+    """It has more in use before its first task than a child may have: each task would be killed and charged for it."""
 
 
 class Order(NamedTuple):
@@ -105,6 +111,10 @@ def main(config: ChildConfig, *, connection: int, tokens: int) -> None:
     try:
         child = Child(config, worker, tokens)
         child.open()
+        child.refuse_to_be_killed()
+    except TooLarge as error:
+        worker.sendall(wire.encode(("failed", str(error))))
+        return
     except BaseException:
         worker.sendall(wire.encode(("failed", traceback.format_exc())))
         raise
@@ -142,6 +152,14 @@ class Child:
         self._lifespan = make() if callable(make) else None
         if self._lifespan is not None:
             self._resources = self._loop_runner().run(self._lifespan.__aenter__())
+
+    def refuse_to_be_killed(self) -> None:
+        limit = self._config.kill_memory
+        if limit is not None and (used := resident() or 0) > limit:
+            raise TooLarge(
+                f"kill_memory {shown_memory(limit)} is less than the {shown_memory(used)} that a child has in use "
+                "before its first task: every task would be killed; raise kill_memory, or import less"
+            )
 
     def live(self) -> None:
         self._send(("ready", os.getpid()))

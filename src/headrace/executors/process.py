@@ -37,7 +37,8 @@ logger = logging.getLogger("headrace.worker")
 class ProcessExecutor:
     """`children` killable processes that import `target` ("module:attribute") and run one attempt at a time each.
 
-    A child is replaced after `max_tasks` tasks, or once its memory has passed `memory_limit` bytes. What finds no child
+    A child is replaced after `max_tasks` tasks, or once its memory has passed `memory_limit` bytes. One that needs more
+    than `kill_memory`, at which a watchdog would kill it, before its first task does not start. What finds no child
     within `unstarted_after` seconds is given back: another worker may have one.
     """
 
@@ -53,6 +54,7 @@ class ProcessExecutor:
         host: Host,
         max_tasks: int | None = None,
         memory_limit: int | None = None,
+        kill_memory: int | None = None,
         unstarted_after: float = 1.0,
     ) -> None:
         self._target = target
@@ -61,6 +63,7 @@ class ProcessExecutor:
         self._host = host
         self._max_tasks = max_tasks
         self._memory_limit = memory_limit
+        self._kill_memory = kill_memory
         self._unstarted_after = unstarted_after
         self._nursery: Nursery | None = None
         self._cold = True  # never opened
@@ -197,6 +200,7 @@ class ProcessExecutor:
             worker=self._host.worker,
             result_limit=self._host.result_limit,
             memory_limit=self._memory_limit,
+            kill_memory=self._kill_memory,
         )
         self._children.append(self._nursery.start_child(config))
 

@@ -15,6 +15,7 @@ from headrace.runtime.service import Pace, Service
 from headrace.scheduling.cadence import cadence_from_json
 from headrace.scheduling.ticks import due, jitter
 from headrace.store.base import Schedules
+from headrace.store.schedules import UNREADABLE
 from headrace.telemetry.events import Bus, ScheduleFired, ScheduleSetAside
 
 _LOOKED_AT = 100  # schedules at one look, and about as many fires
@@ -33,26 +34,36 @@ class ScheduleEnqueuer(Service):
         super().__init__(Pace(interval=longest, jitter=0.0))
         self._store = store
         self._bus = bus or Bus()
+        # What this process cannot read, by id with its revision: another one may (a newer version, a host that has the
+        # zone), so it is nobody else's business.
+        self._unreadable: dict[int, int] = {}
 
     async def run_once(self) -> float:
-        found = await self._store.due_schedules(limit=_LOOKED_AT)
+        found = await self._store.due_schedules(limit=_LOOKED_AT, without=tuple(self._unreadable.items()))
         looked_at = time.monotonic()
         firings: list[Firing] = []
+        left = len(self._unreadable)
         # However many have a backlog, one look enqueues about a hundred tasks, and then the others have their turn.
         limit = max(1, _LOOKED_AT // max(1, len(found.due)))
         for record in found.due:
             # Ticks of a long downtime take milliseconds each to find, and heartbeats share this loop.
             await asyncio.sleep(0)
+            if record.problem is not None:
+                self._leave_to_others(record, record.problem)
+                continue
             try:
                 firings.append(decide(record, now=found.now, limit=limit))
             except Exception as error:  # whatever is wrong with one, the others fire
-                await self._set_aside(record, str(error) or repr(error))
+                self._leave_to_others(record, str(error) or repr(error))
         fired = await self._store.fire(firings) if firings else []
         self._tell(found.due, fired, found.now)
         await self._tell_of_refused(found.due, firings, fired)
         pauses = [self.pace.interval, *self._waits(firings, fired, found.now)]
-        if found.next_in is not None:
-            pauses.append(found.next_in + _HAIR if found.next_in else 0.0)
+        if found.next_in:
+            pauses.append(found.next_in + _HAIR)
+        elif found.next_in is not None and (fired or len(self._unreadable) > left or _only_looked(firings)):
+            # More are due than were looked at, and these make room for them: else the same would come again.
+            pauses.append(0.0)
         return max(0.0, min(pauses) - (time.monotonic() - looked_at))
 
     def _waits(self, firings: Sequence[Firing], fired: Sequence[Fired], now: datetime) -> list[float]:
@@ -69,9 +80,10 @@ class ScheduleEnqueuer(Service):
                     waits.append(0.0)
         return waits
 
-    async def _set_aside(self, record: ScheduleRecord, problem: str) -> None:
-        if await self._store.set_schedule_aside(record.id, record.revision, problem):
-            self._bus.emit(ScheduleSetAside(schedule=record.name, problem=problem))
+    def _leave_to_others(self, record: ScheduleRecord, problem: str) -> None:
+        """It is not looked at again in this revision: it would be the longest due at every look."""
+        self._unreadable[record.id] = record.revision
+        self._bus.emit(ScheduleSetAside(schedule=record.name, problem=problem, here=True))
 
     async def _tell_of_refused(
         self, looked_at: Sequence[ScheduleRecord], firings: Sequence[Firing], fired: Sequence[Fired]
@@ -82,7 +94,9 @@ class ScheduleEnqueuer(Service):
         for record in looked_at if silent else ():
             if record.id in silent:
                 now = await self._store.get_schedule(record.name)
-                if now is not None and now.problem is not None and now.revision == record.revision:
+                if now is None or now.revision != record.revision or now.task.name == UNREADABLE:
+                    continue
+                if now.problem is not None:
                     self._bus.emit(ScheduleSetAside(schedule=record.name, problem=now.problem))
 
     def _tell(self, looked_at: Sequence[ScheduleRecord], fired: Sequence[Fired], now: datetime) -> None:
@@ -99,6 +113,11 @@ class ScheduleEnqueuer(Service):
                     late=(now - each.tick).total_seconds(),
                 )
             )
+
+
+def _only_looked(firings: Sequence[Firing]) -> bool:
+    """Some have nothing to fire and are put off, by whomever: the store answers nothing for them."""
+    return any(not firing.fires for firing in firings)
 
 
 def decide(record: ScheduleRecord, *, now: datetime, limit: int) -> Firing:

@@ -9,7 +9,7 @@ from headrace.scheduling.base import Cadence, in_utc
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A tick is named by its second (see `ticks.fire_key`): two in one second would be taken for one.
+# A scheduler looks about once a second, and jitter is drawn for a second (see `ticks.jitter`).
 _SHORTEST = timedelta(seconds=1)
 
 

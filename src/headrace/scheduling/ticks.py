@@ -1,9 +1,9 @@
 """What is done about the ticks of a schedule. Pure: the present, the policy and what is unfinished come in.
 
 A schedule's row holds a **cursor**: all ticks up to it are decided. A scheduler asks `due`, and in one transaction
-moves the cursor, on the condition that it still stands where it was read, and enqueues the fires, each under its key.
-Of many schedulers one moves the cursor; the key stands against whatever brings a tick back (a cursor that was restored
-from a backup, a schedule that was changed and changed back).
+moves the cursor, on the condition that it still stands where it was read, enqueues the fires and writes a run for each.
+Of many schedulers one moves the cursor. The runs, of which a tick has one at most, stand against whatever brings a tick
+back (a cursor that was restored from a backup, a schedule that was changed and changed back).
 """
 
 import random
@@ -59,19 +59,16 @@ def due(
     return Due(ticks=ticks, cursor=cursor, next_look=None if following is None else max(following, now))
 
 
-def fire_key(schedule_id: int, tick: datetime) -> str:
-    """The idempotency key of a fire: two enqueues for one tick of one schedule are one task."""
-    return f"schedule:{schedule_id}:{_seconds(tick)}"
-
-
 def jitter(schedule_id: int, tick: datetime, spread: timedelta) -> timedelta:
     """How long the fire of `tick` is put off: from zero up to `spread`, the same wherever it is computed.
 
     The task is enqueued at the tick with that delay, so a scheduler that dies meanwhile has nothing left to do.
     """
     # Seeded by text, which Python hashes alike in every process and version.
-    return spread * random.Random(fire_key(schedule_id, tick)).random()
+    return spread * random.Random(_seed(schedule_id, tick)).random()
 
 
-def _seconds(tick: datetime) -> int:
-    return (in_utc(tick, name="tick") - EPOCH) // timedelta(seconds=1)
+def _seed(schedule_id: int, tick: datetime) -> str:
+    """Of the jitter of one fire. It names a second, and no two ticks of a schedule lie in one."""
+    second = (in_utc(tick, name="tick") - EPOCH) // timedelta(seconds=1)
+    return f"schedule:{schedule_id}:{second}"

@@ -8,7 +8,7 @@ Rules that hold for every verb:
 * A verb that returned is durable. One that raised `StoreUnavailable` may or may not have happened; repeat it.
 """
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -330,7 +330,8 @@ class Schedules(Protocol):
 
         One that says what is already there changes nothing: neither cursor nor revision. A changed cadence starts from
         now; any other change keeps the cursor. What was found unreadable is taken up again. Who declared one, and
-        whether it is paused, stays as it is.
+        whether it is paused, stays as it is. WrongState, and nothing is changed, when one has another revision than
+        the one that is `expected`.
         """
         ...
 
@@ -362,8 +363,11 @@ class Schedules(Protocol):
         declares comes back with the next declaration: pause it instead."""
         ...
 
-    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
-        """Those to look at now, longest due first: one look into an index, however many there are."""
+    async def due_schedules(self, *, limit: int = 100, without: Collection[tuple[int, int]] = ()) -> DueSchedules:
+        """Those to look at now, longest due first: one look into an index, however many there are. Not those of
+        `without`, by id and revision: whoever asks cannot read them, and another scheduler may. One whose task this
+        version cannot read is among the answers, with its problem.
+        """
         ...
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
@@ -373,13 +377,14 @@ class Schedules(Protocol):
 
         A firing that is void, or that fails, takes no other down; void ones leave no trace. The tasks of its fires go
         by the schedule's own template; its delay and the fire's count from the tick. A fire is left out, too, where a
-        key of the task's own is held. A task that the store does not take sets its schedule aside. Not answered: a tick
-        that has a run already, and what was done when the connection was lost at the commit (a repeat finds it void).
+        key of the task's own is held. A task that the store does not take sets its schedule aside; one that this
+        version cannot read leaves it due, for others. Not answered: a tick that has a run already, and what was done
+        when the connection was lost at the commit (a repeat finds it void).
         """
         ...
 
     async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
-        """It cannot be read, and is not due again until it is written anew; False when it has changed meanwhile."""
+        """Nobody can fire it, and it is not due again until it is written anew; False when it has changed meanwhile."""
         ...
 
     async def run_schedule(self, name: str) -> ScheduleRun:

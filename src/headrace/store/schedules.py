@@ -1,7 +1,8 @@
 """What both stores decide alike about schedules: what a put changes, what a row says, what became of a run."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -9,13 +10,17 @@ from typing import Any, NamedTuple
 import orjson
 
 from headrace.core.errors import NotFound, PayloadError, WrongState
-from headrace.core.schedule import DueSchedules, Fire, NewSchedule, RunStatus, ScheduleRecord
+from headrace.core.schedule import Fire, NewSchedule, RunStatus, ScheduleRecord
 from headrace.core.states import HELD, TERMINAL, TaskState
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.hooks import new_task_from_json, new_task_to_json
 
+_logger = logging.getLogger("headrace.store")
+
 # Of a schedule whose task this code cannot read: a name that no function has.
 UNREADABLE = "(unreadable)"
+
+_NOT_READ = (ValueError, TypeError, KeyError, AttributeError)
 
 _SAID = ("cadence", "task", "catch_up", "grace", "overlap", "jitter")
 
@@ -47,7 +52,7 @@ class Changes:
 
     made: dict[str, Stored] = field(default_factory=dict[str, Stored])
     changed: dict[str, Stored] = field(default_factory=dict[str, Stored])
-    removed: list[int] = field(default_factory=list[int])
+    removed: dict[str, int] = field(default_factory=dict[str, int])
 
     def __bool__(self) -> bool:
         return bool(self.made or self.changed or self.removed)
@@ -63,6 +68,7 @@ def put(found: Mapping[str, Stored], schedules: Sequence[NewSchedule], now: date
     changes, standing = Changes(), dict(found)
     for new in schedules:
         before = standing.get(new.name)
+        _check_expected(new, before)
         if before is None:
             after = _made(new, now, declaration=None if new.declared_by is None else digest(new))
         else:
@@ -70,6 +76,19 @@ def put(found: Mapping[str, Stored], schedules: Sequence[NewSchedule], now: date
         changes.note(new.name, before, after)
         standing[new.name] = after
     return changes
+
+
+def _check_expected(new: NewSchedule, before: Stored | None) -> None:
+    revision = 0 if before is None else before.record.revision
+    if new.expected is None or new.expected == revision:
+        return
+    if new.expected == 0:
+        raise WrongState(
+            f"there is a schedule {new.name} already; change it with app.schedules.set(…), remove it, or give this one "
+            "another name: Schedule(…, name=…)"
+        )
+    became = "changed" if revision else "removed"
+    raise WrongState(f"schedule {new.name} was {became} by somebody else meanwhile; look at it and try again")
 
 
 def declare(found: Mapping[str, Stored], declared_by: str, schedules: Sequence[NewSchedule], now: datetime) -> Changes:
@@ -88,10 +107,20 @@ def declare(found: Mapping[str, Stored], declared_by: str, schedules: Sequence[N
         changes.note(new.name, before, after)
         standing[new.name] = after
     names = {new.name for new in schedules}
-    changes.removed = [
-        row.record.id for name, row in found.items() if name not in names and row.record.declared_by == declared_by
-    ]
+    changes.removed = {
+        name: row.record.id
+        for name, row in found.items()
+        if name not in names and row.record.declared_by == declared_by
+    }
     return changes
+
+
+def tell(declared_by: str, changes: Changes) -> None:
+    """An older version that starts late takes back what a newer one declared: nobody should have to guess that."""
+    for names, what in ((changes.changed, "changed"), (changes.removed, "removed")):
+        if names:
+            listed = ", ".join(sorted(names))
+            _logger.warning("the declaration of %s %s schedules that were there: %s", declared_by, what, listed)
 
 
 def _check_owner(record: ScheduleRecord, declared_by: str) -> None:
@@ -140,8 +169,9 @@ def _changed(before: Stored, new: NewSchedule, now: datetime) -> Stored:
 
 
 def _taken_up(before: Stored, now: datetime) -> Stored:
-    """It says what is there already: whoever could not read it may have another try."""
-    if before.record.problem is None:
+    """It says what is there already: whoever refused it may have another try. What this version cannot read it does not
+    write either."""
+    if before.record.problem is None or before.record.task.name == UNREADABLE:
         return before
     record = replace(before.record, problem=None, next_at=now, changed_at=now, revision=before.record.revision + 1)
     return before._replace(record=record)
@@ -158,29 +188,37 @@ def stored(values: Mapping[str, Any]) -> Stored:
     parts["paused"] = bool(parts["paused"])
     try:
         parts["task"] = new_task_from_json(values["task"])
-    except (ValueError, TypeError, KeyError) as error:
+    except _NOT_READ as error:
         parts["task"] = NewTask(name=UNREADABLE)
-        parts["problem"] = parts["problem"] or unreadable(error)
+        # Of this process alone: the row says nothing of it, since a newer version may well read it.
+        parts["problem"] = parts["problem"] or _unreadable(error)
     return Stored(ScheduleRecord(**parts), values["declaration"])
 
 
-def unreadable(error: Exception) -> str:
-    return f"its task cannot be read by this version ({type(error).__name__}: {error}); write it anew"
+class Unreadable(Exception):
+    """The template of a schedule, by this version."""
 
 
-async def readable(found: DueSchedules, set_aside: Callable[[int, int, str], Awaitable[bool]]) -> DueSchedules:
-    """Without what this version cannot read, which is set aside: at every look it would be the longest due."""
-    for record in found.due:
-        if record.problem is not None:
-            await set_aside(record.id, record.revision, record.problem)
-    return replace(found, due=tuple(record for record in found.due if record.problem is None))
+def template(text: str) -> NewTask:
+    """What a fire enqueues. Unreadable."""
+    try:
+        return new_task_from_json(text)
+    except _NOT_READ as error:
+        raise Unreadable(_unreadable(error)) from error
+
+
+def _unreadable(error: Exception) -> str:
+    return (
+        f"its task cannot be read by this version ({type(error).__name__}: {error}); schedulers of a newer version "
+        "fire it, or write it anew"
+    )
 
 
 def row(values: Stored) -> dict[str, Any]:
     """The columns of a row by name, its instants as datetimes."""
     parts = {name: getattr(values.record, name) for name in COLUMNS if name != "declaration"}
     try:
-        task = new_task_to_json(values.record.task)
+        task = new_task_to_json(values.record.task, defaults=False)
     except (TypeError, ValueError) as error:
         raise PayloadError(f"schedule {values.record.name!r}: its task cannot be stored: {error}") from error
     return {**parts, "task": task, "declaration": values.declaration}

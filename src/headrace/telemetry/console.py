@@ -108,9 +108,11 @@ def console(event: Event) -> None:
             instead = " in place of what was unfinished" if event.verdict == "replace" else ""
             logger.info("schedule %s fired for %s: task %s%s", event.schedule, event.tick, event.task, instead)
         case ScheduleSetAside():
-            logger.warning(
-                "schedule %s cannot be read here and does not fire until it is written anew: %s",
-                event.schedule, event.problem,
-            )  # fmt: skip
+            what = (
+                "cannot be read here and is left to other schedulers"
+                if event.here
+                else "does not fire until it is written anew"
+            )
+            logger.warning("schedule %s %s: %s", event.schedule, what, event.problem)
         case _:
             pass

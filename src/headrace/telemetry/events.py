@@ -138,10 +138,11 @@ class ScheduleFired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSetAside:
-    """It cannot be read here, and does not fire until it is written anew."""
+    """It does not fire until it is written anew. `here`: this scheduler cannot read it, others may well fire it."""
 
     schedule: str
     problem: str
+    here: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from headrace.testing.clock import FakeClock, MovableClock, SharedClock, SkippingClock
     from headrace.testing.databases import TemporaryDatabase, temporary_database
     from headrace.testing.draining import Drained, adrain, drain
-    from headrace.testing.errors import StillWaiting, TasksFailed, TooManyRuns
+    from headrace.testing.errors import NotOverridden, StillWaiting, TasksFailed, TooManyRuns
     from headrace.testing.inlining import InlineMode, inline
     from headrace.testing.overriding import Override, override
 
@@ -23,6 +23,7 @@ __all__ = [
     "FakeClock",
     "InlineMode",
     "MovableClock",
+    "NotOverridden",
     "Override",
     "SharedClock",
     "SkippingClock",
@@ -47,7 +48,7 @@ _PLACES = {
     "clock": ("FakeClock", "MovableClock", "SharedClock", "SkippingClock"),
     "databases": ("TemporaryDatabase", "temporary_database"),
     "draining": ("Drained", "adrain", "drain"),
-    "errors": ("StillWaiting", "TasksFailed", "TooManyRuns"),
+    "errors": ("NotOverridden", "StillWaiting", "TasksFailed", "TooManyRuns"),
     "inlining": ("InlineMode", "inline"),
     "overriding": ("Override", "override"),
 }

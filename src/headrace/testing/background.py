@@ -21,6 +21,7 @@ from headrace.executors.thread import ThreadExecutor
 from headrace.store.base import Store
 from headrace.testing.application import TestedApp
 from headrace.testing.errors import StillWaiting
+from headrace.testing.overriding import must_be_overridden
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
@@ -48,6 +49,7 @@ class BackgroundWorker:
         return self._worker.id
 
     def __enter__(self) -> Self:
+        must_be_overridden(self.app, "a background worker")
         self._thread.start()
         self._started.result(timeout=_START_SECONDS)
         return self

@@ -8,6 +8,7 @@ from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import AttemptRecord, TaskRecord
 from headrace.testing.application import TestedApp
 from headrace.testing.errors import TasksFailed
+from headrace.testing.overriding import must_be_overridden
 from headrace.testing.running import Runner
 from headrace.testing.tally import Tally
 from headrace.testing.waiting import WhileWaiting
@@ -46,6 +47,8 @@ def drain(
     a later time) or `with_retries` (those that wait after an attempt: retries, snoozes, rates) say to move the clock
     to each next one. A task that fails, or is left waiting for another attempt, raises TasksFailed once everything has
     run, or is only counted where `raise_on_failure` is False. More than `limit` runs raise TooManyRuns.
+
+    The app must have been pointed to a database of the test, else NotOverridden: see `override`.
 
     A `def` runs on this very thread, an `async def` on the loop of another one. Where a loop runs, use `adrain`.
     """
@@ -94,6 +97,7 @@ async def _drain(
     limit: int,
     blocking: bool,
 ) -> Drained:
+    must_be_overridden(app, "drain")
     runner = Runner(app, queues=(queue,) if isinstance(queue, str) else queue)
     tally = Tally()
     before, app.engine.inline = app.engine.inline, app.engine.inline or WhileWaiting(runner, limit=limit)

@@ -6,6 +6,10 @@ from headrace.core.errors import HeadraceError
 from headrace.core.task import TaskRecord
 
 
+class NotOverridden(HeadraceError):
+    """The test kit was to run tasks of the app's own database, which may be the one of production. Nothing was done."""
+
+
 class StillWaiting(HeadraceError):
     """A result was asked for that nothing would bring about: without a worker nobody waits for the task's time."""
 

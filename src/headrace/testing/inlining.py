@@ -11,7 +11,7 @@ from headrace.core.clock import Clock
 from headrace.core.states import TaskState
 from headrace.testing.application import TestedApp
 from headrace.testing.draining import LIMIT
-from headrace.testing.overriding import Override, override
+from headrace.testing.overriding import override
 from headrace.testing.running import Runner
 from headrace.testing.tally import Tally, around
 from headrace.testing.waiting import WhileWaiting
@@ -36,9 +36,8 @@ class InlineMode(WhileWaiting):
         self.app = app
         self._with_retries = with_retries
         self._raise = raise_on_failure
-        # An app that a test has pointed elsewhere already stays there.
-        pointed = app.engine.clock is not None and url is None and clock is None
-        self._override: Override | None = None if pointed else override(app, url=url, clock=clock)
+        self._url = url
+        self._clock = clock
         super().__init__(Runner(app), limit=limit)
         self._undo = ExitStack()
 
@@ -48,8 +47,10 @@ class InlineMode(WhileWaiting):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            if self._override is not None:
-                stack.enter_context(self._override)
+            # An app that a test has pointed elsewhere already stays there. Asked here: an override that was there when
+            # this was made may have ended since.
+            if self._url is not None or self._clock is not None or not self.app.engine.is_overridden:
+                stack.enter_context(override(self.app, url=self._url, clock=self._clock))
             self._begin(stack)
             self._undo = stack.pop_all()
         return self

@@ -7,8 +7,19 @@ from typing import Any, Self
 
 from headrace.client.bridge import BRIDGE, running_loop
 from headrace.core.clock import Clock, SkippingClock
+from headrace.store.connect import masked_url
 from headrace.testing.application import TestedApp
 from headrace.testing.databases import temporary_database
+from headrace.testing.errors import NotOverridden
+
+
+def must_be_overridden(app: TestedApp, what: str) -> None:
+    """Raises NotOverridden where `what` would run the tasks that wait in the app's own database."""
+    if not app.engine.is_overridden:
+        raise NotOverridden(
+            f"{what} would run what waits in the app's own database, {masked_url(app.url)}; use override(app) or the "
+            "fixture headrace_store (override(app, url=...) names a database that may be used)"
+        )
 
 
 class Override:

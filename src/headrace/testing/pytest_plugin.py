@@ -44,18 +44,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """A mark asks for the fixtures that it needs."""
-    mark = item.get_closest_marker("headrace")
+    """A mark asks for the fixtures that it needs, and so does the clock: it is the clock of a database."""
     names: list[str] | None = getattr(item, "fixturenames", None)
-    if mark is None or names is None:
+    if names is None:
         return
+    mark = item.get_closest_marker("headrace")
+    if mark is not None:
+        _check_options(item, mark)
+        # In front, also of where the test names them itself: its other fixtures may enqueue.
+        names[:0] = ["headrace_store", "headrace_inline"] if mark.kwargs.get("inline") else ["headrace_store"]
+    elif "headrace_clock" in names and "headrace_store" not in names:
+        # Else the test would be on the app's own database, and what it enqueues there would be run by real workers.
+        names.insert(0, "headrace_store")
+
+
+def _check_options(item: pytest.Item, mark: pytest.Mark) -> None:
     unknown = sorted(set(mark.kwargs) - _OPTIONS)
     if unknown or mark.args:
         raise pytest.UsageError(
             f"{item.nodeid}: pytest.mark.headrace has no {(*unknown, *mark.args)[0]!r}; "
             f"it has {', '.join(sorted(_OPTIONS))}"
         )
-    names.insert(0, "headrace_inline" if mark.kwargs.get("inline") else "headrace_store")
 
 
 def _marked(request: pytest.FixtureRequest) -> dict[str, Any]:
@@ -81,7 +90,12 @@ def headrace_app(pytestconfig: pytest.Config) -> "TestedApp":
 @pytest.fixture
 def headrace_clock(request: pytest.FixtureRequest) -> "FakeClock":
     """A clock that stands at the second in which the test began (or at `now` of the mark) until the test moves it. A
-    test that takes it has it as the clock of its database."""
+    test that takes it has it as the clock of its database: `headrace_store` comes with it."""
+    if "headrace_store" not in request.fixturenames:  # asked for with getfixturevalue: too late to add it
+        raise pytest.UsageError(
+            f"{request.node.nodeid} asks for headrace_clock while it runs, and would be on the app's own database; "
+            "take the fixture headrace_store, too"
+        )
     from headrace.testing.clock import FakeClock
 
     return FakeClock(instant=_marked(request).get("now") or datetime.now(UTC).replace(microsecond=0))

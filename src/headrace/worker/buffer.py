@@ -178,6 +178,9 @@ class Buffer:
         """Remove and return what was asked for before the monotonic instant `than`."""
         old = [held for held in self.entries() if held.since < than]
         self._remove({self._left(held) for held in old})
+        for held in old:
+            # It goes back, so there is more in the store, whatever the last claim of this lane said.
+            self.queue(held.pool, held.claim.queue).lanes[held.claim.lane].more = True
         return old
 
     def entries(self) -> list[Held]:

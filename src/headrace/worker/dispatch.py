@@ -74,6 +74,7 @@ class Dispatcher:
         self._started: list[tuple[ClaimedTask, float]] = []
         self._turn_pending = False
         self._accepting = True
+        self.given_back = 0  # since it accepts nothing more
         self.holding = Holding()
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
@@ -348,6 +349,8 @@ class Dispatcher:
         if held.abandoned or held.stage is Stage.SETTLING:
             return
         held.stage = Stage.SETTLING
+        if not self._accepting and isinstance(outcome, Released):
+            self.given_back += 1
         if held.trace is not None:
             held.trace.settled = time.time_ns()
         self._finished(held.ref)

@@ -33,6 +33,7 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
             host=host,
             max_tasks=options.max_tasks,
             memory_limit=options.max_memory,
+            kill_memory=options.kill_memory,
         )
     if options.threads:
         executors["thread"] = ThreadExecutor(

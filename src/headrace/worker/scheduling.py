@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from headrace.core.errors import StoreUnavailable
+from headrace.core.errors import StoreUnavailable, WrongState
 from headrace.core.schedule import NewSchedule
 from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
@@ -36,11 +36,10 @@ async def declare_schedules(app: Any, store: Store, target: str, *, stopping: as
     restart, and on every host. An outage is waited out. WrongState when a name is another app's, or was made at run
     time: then two things go by one name, and only people can say which is meant.
     """
-    by = target if ":" in target else f"{target}:app"
-    declared: Callable[[str], list[NewSchedule]] | None = getattr(app, "declared_schedules", None)
-    if declared is None:
+    by = _declarer(target)
+    schedules, pause = _declared(app, by), _PAUSE
+    if schedules is None:
         return
-    schedules, pause = declared(by), _PAUSE
     while not stopping.is_set():
         try:
             # An app without schedules writes nothing, unless it had some: those are to go.
@@ -52,6 +51,39 @@ async def declare_schedules(app: Any, store: Store, target: str, *, stopping: as
             pause = min(_LONGEST_PAUSE, pause * 2)
         else:
             return
+
+
+def _declarer(target: str) -> str:
+    return target if ":" in target else f"{target}:app"
+
+
+def _declared(app: Any, by: str) -> list[NewSchedule] | None:
+    """None where an app knows no schedules."""
+    declared: Callable[[str], list[NewSchedule]] | None = getattr(app, "declared_schedules", None)
+    return None if declared is None else declared(by)
+
+
+async def take_over_schedules(
+    app: Any, store: Store, target: str, services: list[Service], *, begun: asyncio.Event, stopping: asyncio.Event
+) -> None:
+    """For code that is to follow other code: nothing is written or fired before it has begun. A name that is not its
+    own is said, and no more: what ran before has ended, and tasks need somebody who runs them. Raises what ends a
+    service.
+    """
+    _declared(app, _declarer(target))  # one that is wrong in itself is said while what ran before can go on
+    await begun.wait()
+    try:
+        await declare_schedules(app, store, target, stopping=stopping)
+    except WrongState as error:
+        logger.error("%s\nschedules stay as they were before this reload; save again when it is mended", error)
+    if not services or stopping.is_set():
+        return
+    supervision = Supervision(services)
+    try:
+        await supervision.start()
+        await supervision.watch()
+    finally:
+        await supervision.stop()
 
 
 class Scheduler:

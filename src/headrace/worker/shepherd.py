@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from headrace.executors.slots import READY, SlotTable
 from headrace.telemetry.events import Bus, ProcessDied
@@ -15,6 +16,13 @@ _QUICK_DEATH = 5.0
 _LONGEST_BACKOFF = 10.0
 _NOT_AGAIN_FOR = 30.0  # seconds after one could not be replaced
 _LOOK_AGAIN = 0.01
+
+
+class _Begun(NamedTuple):
+    """Whoever waits for its end holds it: what has ended is forgotten when the next begins, whoever that is for."""
+
+    process: WorkerProcess
+    end: asyncio.Task[int]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -45,11 +53,11 @@ class Shepherd:
                 end.cancel()
             await asyncio.gather(*self._ends.values(), return_exceptions=True)
 
-    async def _begin(self, index: int) -> WorkerProcess:
+    async def _begin(self, index: int) -> _Begun:
         process = await self.start(index)
         self._ends = {one: end for one, end in self._ends.items() if not end.done() or end.exception() is not None}
-        self._ends[process] = asyncio.create_task(self._see_off(process), name="headrace.process.end")
-        return process
+        end = self._ends[process] = asyncio.create_task(self._see_off(process), name="headrace.process.end")
+        return _Begun(process, end)
 
     async def _see_off(self, process: WorkerProcess) -> int:
         code = await process.process.wait()
@@ -61,13 +69,13 @@ class Shepherd:
 
     async def _keep(self, index: int) -> int:
         quick = 0
-        process = await self._begin(index)
+        process, end = await self._begin(index)
         while True:
-            following = await self._unless_outgrown(process)
+            following = await self._unless_outgrown(process, end)
             if following is not None:
-                process = following
+                process, end = following
                 continue
-            code = self._ends[process].result()
+            code = end.result()
             if self.stands_by() and not self.stopping.is_set():
                 self.give_up()  # it has said why; what is at work already goes on
                 return 1
@@ -83,11 +91,10 @@ class Shepherd:
                     await asyncio.wait_for(self.stopping.wait(), pause)
             if self.stopping.is_set():
                 return 0
-            process = await self._begin(process.index)
+            process, end = await self._begin(process.index)
 
-    async def _unless_outgrown(self, process: WorkerProcess) -> WorkerProcess | None:
+    async def _unless_outgrown(self, process: WorkerProcess, end: asyncio.Task[int]) -> _Begun | None:
         """None when the process has ended; otherwise the one that took its place while it ends at its leisure."""
-        end = self._ends[process]
         while True:
             outgrown = asyncio.create_task(process.outgrown.wait())
             await asyncio.wait({end, outgrown}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,14 +110,14 @@ class Shepherd:
             await asyncio.wait({end}, timeout=_NOT_AGAIN_FOR)
             process.outgrown.clear()
 
-    async def _follow(self) -> WorkerProcess | None:
+    async def _follow(self) -> _Begun | None:
         """Another process that takes tasks; None when it does not start, which it has said, and what runs goes on."""
         following = await self._begin(self.spare.pop())
-        end = self._ends[following]
-        await until(lambda: end.done() or self.table.stage(following.index) >= READY)
-        if not end.done():
+        index = following.process.index
+        await until(lambda: following.end.done() or self.table.stage(index) >= READY)
+        if not following.end.done():
             return following
-        self.spare.append(following.index)
+        self.spare.append(index)
         return None
 
 

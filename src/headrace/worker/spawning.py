@@ -32,6 +32,8 @@ class Spawned:
     def tell(self, line: str) -> None:
         """A few hundred bytes at most in all, which a pipe takes at once. OSError when it is gone."""
         assert self._popen.stdin is not None
+        if self._popen.stdin.closed:
+            raise BrokenPipeError(f"process {self.pid} has been closed")
         self._popen.stdin.write(f"{line}\n".encode())
 
     def signal(self, number: int) -> None:

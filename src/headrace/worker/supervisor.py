@@ -37,7 +37,7 @@ from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import BEGIN, ProcessConfig
 from headrace.worker.reaching import reach
-from headrace.worker.scheduling import declare_schedules
+from headrace.worker.scheduling import declare_schedules, scheduler_services, take_over_schedules
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.memory import MemoryWatch
 from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
@@ -126,7 +126,7 @@ class Supervisor:
                 return 0
             stack.push_async_callback(store.close)
             await warn_of_a_move(store)
-            if not self.options.burst:
+            if not self.options.burst and not self._takes_over:
                 await declare_schedules(app, store, self.target, stopping=self._stopping)
             directory = stack.enter_context(private_directory())
             await self._expose(stack, store, directory)
@@ -163,17 +163,19 @@ class Supervisor:
         ]
         ending = asyncio.create_task(self._end_late(), name="headrace.end")
         handing = asyncio.create_task(self._hand_over(table), name="headrace.handover")
+        scheduling = asyncio.create_task(self._schedule(app, store), name="headrace.scheduling")
         everyone = asyncio.gather(*shepherds)
         try:
-            await asyncio.wait({everyone, watching, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if watching.done():
-                watching.result()
+            await asyncio.wait({everyone, watching, scheduling, ending}, return_when=asyncio.FIRST_COMPLETED)
+            for part in (watching, scheduling):
+                if part.done():
+                    part.result()
             # Without a store nothing can be given back: then the lease runs out and others rescue.
             return max(everyone.result(), default=0) if everyone.done() else 1
         finally:
-            for task in (ending, handing, watching, everyone):
+            for task in (ending, handing, scheduling, watching, everyone):
                 task.cancel()
-            await asyncio.gather(ending, handing, watching, *shepherds, return_exceptions=True)
+            await asyncio.gather(ending, handing, scheduling, watching, *shepherds, return_exceptions=True)
             for process in self.processes.values():
                 process.kill(spared=True)
                 process.process.close()
@@ -207,7 +209,8 @@ class Supervisor:
                 clock=SystemClock(),
                 rng=self._rng,
             ),
-            *upkeep_services(store, options, self.bus),
+            *([] if self._takes_over else scheduler_services(store, options, self.bus)),
+            *upkeep_services(store, options),
             *self._memory_watch(table),
             *([] if self._exposure is None else [self._exposure.keeper]),
         ]
@@ -268,6 +271,19 @@ class Supervisor:
     def _stands_by(self) -> bool:
         """Another supervisor works until this one is told to begin."""
         return self._handover is not None and not self._handover.begun.is_set()
+
+    @property
+    def _takes_over(self) -> bool:
+        """Another supervisor may be at work already, and goes on with its schedules should this one not begin."""
+        return self._handover is not None and self._handover.number > 1
+
+    async def _schedule(self, app: Application, store: Store) -> None:
+        """Returns never."""
+        if self._handover is not None and self._takes_over:
+            services = scheduler_services(store, self.options, self.bus)
+            begun, stopping = self._handover.begun, self._stopping
+            await take_over_schedules(app, store, self.target, services, begun=begun, stopping=stopping)
+        await asyncio.Event().wait()
 
     async def _hand_over(self, table: SlotTable) -> None:
         """Say when it could begin, begin when told to, and say when it has stopped beginning anything."""

@@ -36,7 +36,6 @@ from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import tell_of_job_ends
-from headrace.worker.holding import Stage
 from headrace.worker.identity import new_worker_id
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
@@ -58,10 +57,9 @@ _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 logger = logging.getLogger("headrace.worker")
 
 
-def upkeep_services(store: Store, options: WorkerOptions, bus: Bus) -> list[Service]:
+def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
     """The chores that one process per host should do: the supervisor, or a worker that has none."""
     return [
-        *scheduler_services(store, options, bus),
         Expirer(store=store, interval=min(5.0, options.lease / 3)),
         Unparker(store=store, interval=min(1.0, options.lease / 3)),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
@@ -287,7 +285,8 @@ class Worker:
                     clock=self._clock,
                     rng=self._rng,
                 ),
-                *upkeep_services(store, options, self.bus),
+                *scheduler_services(store, options, self.bus),
+                *upkeep_services(store, options),
             ]
         return services
 
@@ -372,8 +371,7 @@ class Worker:
         while True:
             await asyncio.sleep(0.02)
             if not dispatcher.exhausted:
-                if not dispatcher.holding and not dispatcher.claimer.under_way:
-                    dispatcher.claimer.ask_everywhere()
+                _ask_if_idle(dispatcher)
                 continue
             with contextlib.suppress(StoreUnavailable):
                 due = await store.promote() == 0
@@ -386,7 +384,7 @@ class Worker:
                         return
                 else:
                     since = None
-            dispatcher.claimer.ask_everywhere()
+            _ask_if_idle(dispatcher)
 
     async def _let_end(self, dispatcher: Dispatcher, parts: set[asyncio.Task[None]]) -> None:
         """Until nothing runs, or a stop is asked for: then what runs has the grace."""
@@ -398,19 +396,16 @@ class Worker:
             for wait in waits:
                 wait.cancel()
 
-    def _start_no_more(self, dispatcher: Dispatcher) -> int:
-        """How many go back."""
+    def _start_no_more(self, dispatcher: Dispatcher) -> None:
         dispatcher.claimer.close()
-        released = len(dispatcher.holding.at(Stage.BUFFERED))
         dispatcher.release_buffer()
         self._say(LEAVING)
-        return released
 
     async def _drain(
         self, store: Store, dispatcher: Dispatcher, claiming: asyncio.Task[None], parts: set[asyncio.Task[None]]
     ) -> None:
         deadline = time.monotonic() + self.options.grace
-        released = self._start_no_more(dispatcher)
+        self._start_no_more(dispatcher)
         waiting = asyncio.create_task(dispatcher.wait_for_running(self.options.grace))
         insisting = asyncio.create_task(self._stop_now.wait())
         living = set(parts)
@@ -419,7 +414,6 @@ class Worker:
         finally:
             waiting.cancel()
             insisting.cancel()
-        released += len(dispatcher.holding.at(Stage.RUNNING))
         await dispatcher.release_running()
         # A claim that is under way would otherwise be committed for a worker that is gone.
         await asyncio.wait({claiming}, timeout=5.0)
@@ -433,12 +427,19 @@ class Worker:
             if said is not None:
                 with contextlib.suppress(StoreUnavailable):
                     await said.flush()
+        released = dispatcher.given_back
         if not self.supervised:
             with contextlib.suppress(StoreUnavailable):
                 released += await store.deregister(self.id)
         self.bus.emit(WorkerStopped(worker=self.id, released=released, reason="asked to"))
         if (error := unstartable or late) is not None:
             raise error
+
+
+def _ask_if_idle(dispatcher: Dispatcher) -> None:
+    """Not while something is here: asking everywhere forgets which lanes have more, and one would start out of turn."""
+    if not dispatcher.holding and not dispatcher.claimer.under_way:
+        dispatcher.claimer.ask_everywhere()
 
 
 async def _until(

@@ -175,6 +175,39 @@ async def dead_letters(store: Store) -> AsyncIterator[Finding]:
         yield warning("dead letters", f"{many} dead letters", "headrace dlq list; headrace dlq retry --all")
 
 
+async def schedules(store: Store) -> AsyncIterator[Finding]:
+    """Those that do not fire although nobody paused them."""
+    records = await store.schedules()
+    if not records:
+        return
+    # Calendars and zones cost a tenth of a second.
+    from headrace.client.schedules import ScheduleView
+
+    now = await store.now()
+    for record in records:
+        seen = ScheduleView(record=record, now=now)
+        if seen.unreadable is not None:
+            yield warning(
+                "schedules",
+                f"schedule {seen.name} cannot be read here, so schedulers like this one do not fire it: "
+                f"{seen.unreadable}",
+                "run a scheduler that can (a newer headrace, a host with its time zone), or write it anew",
+            )
+        elif seen.problem is not None:
+            yield problem(
+                "schedules",
+                f"schedule {seen.name} does not fire: {seen.problem}",
+                "write it anew: app.schedules.set(…), or the next start of the app that declares it",
+            )
+        elif seen.silent_until is not None:
+            yield problem(
+                "schedules",
+                f"schedule {seen.name} fires no tick before {seen.silent_until:%Y-%m-%d %H:%M:%S} UTC: its cursor lies "
+                "ahead of the clock",
+                f"headrace schedules pause {seen.name}; headrace schedules resume {seen.name}",
+            )
+
+
 async def invariants(store: Store, facts: StoreFacts, *, thorough: bool) -> AsyncIterator[Finding]:
     if facts.size > _QUICK and not thorough:
         yield fine("ledger", "not read, it is large; headrace doctor --thorough or headrace db check reads it whole")
@@ -208,6 +241,7 @@ async def examine(patient: Patient) -> AsyncIterator[Finding]:
         stale(store, workers, now),
         names(store, patient.app),
         dead_letters(store),
+        schedules(store),
         invariants(store, facts, thorough=patient.thorough),
     ):
         async for finding in findings:

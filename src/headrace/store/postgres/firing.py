@@ -13,7 +13,6 @@ from headrace.core.schedule import Fire, Fired, Firing, Overlap, RunStatus, Sche
 from headrace.core.states import Reason
 from headrace.core.task import Enqueued, NewTask
 from headrace.store import schedules as rules
-from headrace.store.hooks import new_task_from_json
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 from headrace.store.postgres.schedules import Schedules
@@ -77,6 +76,8 @@ class Firings:
             return await self._fire_one(firing)
         except StoreError:
             raise  # of the database, not of this schedule
+        except rules.Unreadable:
+            pass  # by this version: it stays due, for whoever can
         except UniqueBusy:
             pass  # an open transaction holds the key of its task: it stays due, for the next look
         except _REFUSED as error:
@@ -97,7 +98,7 @@ class Firings:
     async def _write_fires(
         self, connection: Connection, firing: Firing, text: str, policy: Overlap, now: datetime
     ) -> list[Fired]:
-        template, schedule = new_task_from_json(text), firing.schedule
+        template, schedule = rules.template(text), firing.schedule
         ticks = [fire.tick for fire in firing.fires]
         known = {row[0] for row in await connection.fetch(self._queries["has_runs"], schedule, ticks)}
         new = [fire for fire in firing.fires if fire.tick not in known]

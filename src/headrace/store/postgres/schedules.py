@@ -1,6 +1,6 @@
 """Schedules: kept by name, due by one index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,8 +30,8 @@ class Schedules:
             found, now = await self._found(connection, schedules, None)
             return await self._applied(connection, rules.put(found, schedules, now), schedules)
 
-        # A second try finds what the first one wrote, and changes nothing.
-        return await self._database.run(write, repeatable=True)
+        # A second try finds what the first one wrote, and changes nothing; but it is not what was expected.
+        return await self._database.run(write, repeatable=all(schedule.expected is None for schedule in schedules))
 
     async def declare_schedules(self, declared_by: str, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
         async def look(connection: Connection) -> list[ScheduleRecord] | None:
@@ -40,14 +40,19 @@ class Schedules:
                 return None
             return [found[schedule.name].record for schedule in schedules]
 
-        async def write(connection: Connection) -> list[ScheduleRecord]:
+        async def write(connection: Connection) -> tuple[rules.Changes, list[ScheduleRecord]]:
             await connection.execute(self._queries["lock_schedules"])
             found, now = await self._found(connection, schedules, declared_by)
-            return await self._applied(connection, rules.declare(found, declared_by, schedules, now), schedules)
+            changes = rules.declare(found, declared_by, schedules, now)
+            return changes, await self._applied(connection, changes, schedules)
 
         # Every process of an app declares at its start, and mostly what is there already: no need to lock for that.
         standing = await self._database.run(look, repeatable=True, transaction=False)
-        return await self._database.run(write, repeatable=True) if standing is None else standing
+        if standing is not None:
+            return standing
+        changes, records = await self._database.run(write, repeatable=True)
+        rules.tell(declared_by, changes)
+        return records
 
     async def _found(
         self, connection: Connection, schedules: Sequence[NewSchedule], declared_by: str | None
@@ -66,7 +71,7 @@ class Schedules:
             row = rules.row(changed)
             await connection.execute(self._queries["update_schedule"], *(row[name] for name in _CHANGED))
         if changes.removed:
-            await connection.execute(self._queries["remove_schedules"], changes.removed)
+            await connection.execute(self._queries["remove_schedules"], list(changes.removed.values()))
         found, _ = await self._found(connection, schedules, None)
         return [found[schedule.name].record for schedule in schedules]
 
@@ -97,13 +102,13 @@ class Schedules:
     async def remove_schedule(self, name: str) -> bool:
         return bool(await self._database.fetch(self._queries["remove_schedule"], name))
 
-    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
-        rows = await self._database.fetch(self._queries["due_schedules"], limit + 1, repeatable=True)
+    async def due_schedules(self, *, limit: int = 100, without: Collection[tuple[int, int]] = ()) -> DueSchedules:
+        left_out = ([id for id, _ in without], [revision for _, revision in without])
+        rows = await self._database.fetch(self._queries["due_schedules"], limit + 1, *left_out, repeatable=True)
         now, following = rows[0]["now"], rows[0]["following"]
         due = tuple(rules.stored(row).record for row in rows if row["id"] is not None)
         next_in = None if following is None else (following - now).total_seconds()
-        found = DueSchedules(now=now, due=due[:limit], next_in=0.0 if len(due) > limit else next_in)
-        return await rules.readable(found, self.set_schedule_aside)
+        return DueSchedules(now=now, due=due[:limit], next_in=0.0 if len(due) > limit else next_in)
 
     async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
         query = self._queries["set_schedule_aside"]

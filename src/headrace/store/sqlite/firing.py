@@ -8,7 +8,6 @@ from headrace.core.schedule import Fire, Fired, Firing, Overlap, RunStatus, Sche
 from headrace.core.states import Reason
 from headrace.core.task import NewTask
 from headrace.store import schedules as rules
-from headrace.store.hooks import new_task_from_json
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.sqlite.cancelling import cancel
 from headrace.store.sqlite.connection import Transaction
@@ -28,6 +27,8 @@ def fire(transaction: Transaction, firings: Sequence[Firing]) -> list[Fired]:
             found = _fire_one(transaction, firing)
         except StoreError:
             raise
+        except rules.Unreadable:
+            transaction.connection.execute("ROLLBACK TO firing")  # it stays due, for whoever can read it
         except _REFUSED as error:
             transaction.connection.execute("ROLLBACK TO firing")
             set_aside(transaction, firing.schedule, firing.revision, rules.refused(error))
@@ -50,7 +51,7 @@ def _fire_one(transaction: Transaction, firing: Firing) -> list[Fired]:
     )
     if moved is None or not firing.fires:
         return []
-    template, policy = new_task_from_json(moved[0]), moved[1]
+    template, policy = rules.template(moved[0]), moved[1]
     new = [fire for fire in firing.fires if not transaction.rows("has_run", (firing.schedule, to_micros(fire.tick)))]
     if policy == "allow" and not template.keys:
         answers = enqueue(transaction, list(rules.fired_tasks(template, new, from_micros(transaction.now))))

@@ -1,6 +1,6 @@
 """Schedules: kept by name, due by one index, fired by whoever moves the cursor."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -73,7 +73,7 @@ def _apply(transaction: Transaction, changes: rules.Changes) -> None:
         transaction.run_many("insert_schedule", [_row(new) | {"id": first + place} for place, new in enumerate(made)])
     transaction.run_many("update_schedule", [_row(changed) for changed in changes.changed.values()])
     if changes.removed:
-        transaction.run("remove_schedules", (ids_json(changes.removed),))
+        transaction.run("remove_schedules", (ids_json(list(changes.removed.values())),))
 
 
 def put_schedules(transaction: Transaction, schedules: Sequence[NewSchedule]) -> list[ScheduleRecord]:
@@ -86,9 +86,10 @@ def _in_order(transaction: Transaction, schedules: Sequence[NewSchedule]) -> lis
     return [found[schedule.name].record for schedule in schedules]
 
 
-def due_schedules(transaction: Transaction, limit: int) -> DueSchedules:
+def due_schedules(transaction: Transaction, limit: int, without: Collection[tuple[int, int]]) -> DueSchedules:
     now = transaction.now
-    rows = transaction.rows("due_schedules", {"now": now, "limit": limit + 1})
+    left_out = orjson.dumps([f"{id}:{revision}" for id, revision in without]).decode()
+    rows = transaction.rows("due_schedules", {"now": now, "limit": limit + 1, "without": left_out})
     if len(rows) > limit:
         next_in = 0.0
     else:
@@ -141,13 +142,18 @@ class Scheduling(Part):
             changes = _planned_declaration(transaction, declared_by, schedules)
             return None if changes else _in_order(transaction, schedules)
 
-        def write(transaction: Transaction) -> list[ScheduleRecord]:
-            _apply(transaction, _planned_declaration(transaction, declared_by, schedules))
-            return _in_order(transaction, schedules)
+        def write(transaction: Transaction) -> tuple[rules.Changes, list[ScheduleRecord]]:
+            changes = _planned_declaration(transaction, declared_by, schedules)
+            _apply(transaction, changes)
+            return changes, _in_order(transaction, schedules)
 
         # Every process of an app declares at its start, and mostly what is there already: no need to write for that.
         standing = await self.database.read(look)
-        return await self.database.write(write) if standing is None else standing
+        if standing is not None:
+            return standing
+        changes, records = await self.database.write(write)
+        rules.tell(declared_by, changes)
+        return records
 
     async def schedules(self) -> list[ScheduleRecord]:
         rows = await self.database.read(lambda transaction: transaction.rows("schedules"))
@@ -172,9 +178,8 @@ class Scheduling(Part):
     async def remove_schedule(self, name: str) -> bool:
         return await self.database.write(lambda transaction: transaction.run("remove_schedule", (name,)) == 1)
 
-    async def due_schedules(self, *, limit: int = 100) -> DueSchedules:
-        found = await self.database.read(lambda transaction: due_schedules(transaction, limit))
-        return await rules.readable(found, self.set_schedule_aside)
+    async def due_schedules(self, *, limit: int = 100, without: Collection[tuple[int, int]] = ()) -> DueSchedules:
+        return await self.database.read(lambda transaction: due_schedules(transaction, limit, without))
 
     async def fire(self, firings: Sequence[Firing]) -> list[Fired]:
         fired: list[Fired] = []

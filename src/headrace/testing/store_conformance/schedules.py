@@ -275,6 +275,27 @@ async def two_processes_declare_at_once(ledger: Ledger) -> None:
     assert found in ([("a", 60.0), ("b", 60.0), ("c", 60.0)], [("a", 1.0), ("b", 1.0)])
 
 
+@cases.add()
+async def a_put_that_expects_a_revision_finds_it_or_changes_nothing(ledger: Ledger) -> None:
+    """Of two who make the same schedule at once one does; a change that was made meanwhile is not overwritten."""
+    stores = [ledger.store, await ledger.another_store()]
+    answers = await asyncio.gather(
+        *[store.put_schedules([new(grace=float(n), expected=0)]) for n, store in enumerate(stores * 3)],
+        return_exceptions=True,
+    )
+    made = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert len(made) == 1
+    assert all(isinstance(answer, WrongState) for answer in answers if isinstance(answer, BaseException))
+    (record,) = made[0]
+    assert await get(ledger) == record
+    changed = await put(ledger, jitter=5.0, expected=record.revision)
+    assert (changed.jitter, changed.revision) == (5.0, record.revision + 1)
+    for name, revision in (("nightly", record.revision), ("nightly", 0), ("absent", 1)):
+        both = [new("other"), new(name, jitter=9.0, expected=revision)]
+        assert name in str(await refused(ledger.store.put_schedules(both), WrongState))
+    assert await ledger.store.schedules() == [changed], "all or nothing"
+
+
 # Due.
 
 

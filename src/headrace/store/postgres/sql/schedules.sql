@@ -12,7 +12,7 @@ LOCK TABLE headrace.schedules IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: due_schedules
 -- Longest due first, in every row the present instant and when the next one is due that is not due yet. A row without
--- an id says these two alone. Two looks into one index.
+-- an id says these two alone. Two looks into one index. Without these ids ($2) in these revisions ($3).
 SELECT instant.at AS now,
        (
            SELECT n.next_at FROM headrace.schedules n
@@ -27,6 +27,9 @@ LEFT JOIN LATERAL (
            s.revision, s.cursor, s.next_at, s.problem, s.created_at, s.changed_at, s.declaration
     FROM headrace.schedules s
     WHERE NOT s.paused AND s.problem IS NULL AND s.next_at IS NOT NULL AND s.next_at <= instant.at
+      AND NOT EXISTS (
+          SELECT FROM unnest($2::bigint[], $3::integer[]) AS u(id, revision) WHERE u.id = s.id AND u.revision = s.revision
+      )
     ORDER BY s.next_at LIMIT $1
 ) AS due ON true
 ORDER BY due.next_at;

@@ -18,11 +18,13 @@ FROM headrace_schedules WHERE name IN (SELECT value FROM json_each(:names)) OR d
 
 -- name: due_schedules
 -- Longest due first. Word for word the predicate of the index. Once the ledger has moved, its schedules fire there.
+-- Without an array of "id:revision".
 SELECT id, name, cadence, task, catch_up, grace, overlap, jitter, paused, declared_by, revision, cursor, next_at, problem,
     created_at, changed_at, declaration
 FROM headrace_schedules INDEXED BY headrace_schedules_due
 WHERE NOT paused AND problem IS NULL AND next_at IS NOT NULL AND next_at <= :now
     AND NOT EXISTS (SELECT 1 FROM headrace_meta WHERE key = 'moved_to')
+    AND id || ':' || revision NOT IN (SELECT value FROM json_each(:without))
 ORDER BY next_at LIMIT :limit
 
 -- name: next_schedule

@@ -9,19 +9,22 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pexpect
 import pytest
 
-from headrace import App
+from headrace import App, Schedule
 from headrace.cli.failures import FAILED, OK, UNAVAILABLE, USAGE, explained
 from headrace.cli.root import application
 from headrace.core.lanes import Lane
 from headrace.core.task import Ref, TaskFilter, Want, WorkerRecord
 from headrace.store.base import StoreOptions
 from headrace.store.connect import connect, sqlite_path
+from headrace.worker.options import WorkerOptions
+from headrace.worker.worker import Worker
 from tests.support.migrated import postgres_template as postgres_template
 from tests.support.migrated import sqlite_template as sqlite_template
 from tests.support.waiting import wait_until
@@ -76,13 +79,16 @@ def meta(url: str, key: str) -> str | None:
 
 @pytest.mark.postgres
 def test_it_says_what_it_did(shell: Shell, sqlite_url: str, postgres_url: str):
-    app = filled(sqlite_url)
+    app = filled(sqlite_url, 2)
+    app.get_task("work").using(idempotency_key="k").enqueue(n=3)
     code, out, err = shell("db", "move", sqlite_url, secret(postgres_url), "--json")
     assert (code, err) == (OK, "")
     report = json.loads(out)
     assert (report["complete"], report["same"], report["interrupted"]) == (True, True, False)
-    assert report["tables"]["tasks"]["rows"] == 3
-    assert report["tables"]["tasks"]["source_checksum"] == report["tables"]["tasks"]["target_checksum"]
+    tables = {row["table"]: row for row in report["tables"]}
+    assert tables["tasks"]["rows"] == 3
+    assert tables["tasks"]["source_checksum"] == tables["tasks"]["target_checksum"]
+    assert tables["keys"]["rows"] == 1, "no secret, though it is called so"
     assert "pl4nted" not in out
     assert meta(sqlite_url, "moved_to") == secret(postgres_url), "handles need it"
     # Again: what landed meanwhile.
@@ -113,6 +119,49 @@ def test_the_schema_of_the_target_is_made(shell: Shell, sqlite_url: str, postgre
     assert (code, err.count("\n")) == (UNAVAILABLE, 1)
     assert "--no-upgrade" in err
     assert shell("db", "move", sqlite_url, postgres_url)[0] == OK
+
+
+@pytest.mark.postgres
+def test_what_the_target_had_by_itself_is_told(shell: Shell, sqlite_url: str, postgres_url: str):
+    for url in (sqlite_url, postgres_url):
+        app = filled(url, 0)
+        app.schedules.add(app.get_task("work"), Schedule(timedelta(hours=1), name="hourly"), n=1)
+        app.close()
+    code, out, err = shell("db", "move", sqlite_url, postgres_url)
+    assert (code, err) == (OK, "")
+    assert "but for those that it had by itself (1 of schedules)" in " ".join(out.split())
+    (line,) = [line for line in out.splitlines() if line.startswith("schedules ")]
+    assert line.split()[1:3] == ["0", "1"]
+
+
+@pytest.mark.postgres
+def test_a_ledger_that_has_moved_says_so(
+    shell: Shell, sqlite_url: str, postgres_url: str, caplog: pytest.LogCaptureFixture
+):
+    app = filled(sqlite_url, 1)
+    assert shell("db", "move", sqlite_url, secret(postgres_url))[0] == OK
+    place = postgres_url.partition("@")[2]
+    code, out, _ = shell("doctor", "-d", sqlite_url, "--json")
+    (found,) = [finding for finding in json.loads(out)["findings"] if finding["check"] == "moved"]
+    assert (code, found["level"], found["mend"]) == (OK, "warning", "use that URL")
+    assert "has moved to postgresql://" in found["what"]
+    assert place in found["what"]
+    assert "pl4nted" not in out
+    code, _, err = shell("tasks", "show", "1", "-d", sqlite_url)
+    assert code != OK
+    assert "has moved to postgresql://" in err
+    assert place in err
+    assert "pl4nted" not in err
+    # What lands here waits for the next move; a worker says why it takes nothing.
+    app.get_task("work").enqueue(n=4)
+    code, out, _ = shell("doctor", "-d", sqlite_url, "--json")
+    assert (code, [f["check"] for f in json.loads(out)["findings"] if f["level"] == "problem"]) == (FAILED, ["moved"])
+    with caplog.at_level("WARNING", logger="headrace.worker"):
+        asyncio.run(Worker(app, options=WorkerOptions(burst=True, concurrency=1)).run())
+    (said,) = [record.getMessage() for record in caplog.records if "has moved to" in record.getMessage()]
+    assert place in said
+    assert "pl4nted" not in said
+    app.close()
 
 
 async def _hold(url: str, lease: float) -> int:

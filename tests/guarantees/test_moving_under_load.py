@@ -32,7 +32,7 @@ POINTS = (
     "store.move_receive.after_commit:kill9:3",
     "store.move_sent.before_commit:kill9:2",
     "store.move_sent.after_commit:kill9:4",
-    "move.ensured:kill9:2",
+    "move.ensured:kill9",
     "store.move_clear.after_commit:kill9",
     "store.move_pack.after_commit:kill9:5",
 )

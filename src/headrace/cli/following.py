@@ -181,7 +181,7 @@ async def _drain(store: Store, tail: Tail, record: TaskRecord, printer: Printer)
 async def _get(store: Store, id: int) -> TaskRecord:
     record = (await store.get([id])).get(id)
     if record is None:
-        raise unknown(id)
+        raise await unknown(store, id)
     return record
 
 

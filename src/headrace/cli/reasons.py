@@ -45,7 +45,7 @@ class Surroundings:
 async def explained_by(store: Store, id: int, *, known: frozenset[str] | None = None) -> Explanation:
     record = (await store.get([id])).get(id)
     if record is None:
-        raise unknown(id)
+        raise await unknown(store, id)
     attempts = await store.attempts(id)
     around = Surroundings(
         now=await store.now(),

@@ -9,6 +9,7 @@ from headrace.core.errors import NotFound
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, TaskRecord
 from headrace.store.base import LogLine, Store
+from headrace.store.moved import moved_to
 
 type Life = tuple[TaskRecord, list[AttemptRecord], list[LogLine]]
 
@@ -16,14 +17,16 @@ _LINES = 50
 _CALLED = ("task", "queue", "worker", "error")  # how things are called is shown; the message is searched by itself
 
 
-def unknown(id: int) -> NotFound:
+async def unknown(store: Store, id: int) -> NotFound:
+    if (place := await moved_to(store)) is not None:
+        return NotFound(f"no task {id} here: this ledger has moved to {place}; ask there, with --database")
     return NotFound(f"no task {id}; it never existed, or it ended longer ago than history is kept")
 
 
 async def read_life(store: Store, id: int) -> Life:
     record = (await store.get([id])).get(id)
     if record is None:
-        raise unknown(id)
+        raise await unknown(store, id)
     return record, await store.attempts(id), await store.logs(id, limit=_LINES)
 
 

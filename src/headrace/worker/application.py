@@ -1,5 +1,6 @@
 """What a worker needs of an app, and how it is found from `module:name`. The App itself lies above this layer."""
 
+import contextlib
 import importlib
 import logging
 import os
@@ -8,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
-from headrace.core.errors import HeadraceError, SettingsError
+from headrace.core.errors import HeadraceError, SettingsError, StoreUnavailable
 from headrace.executors.base import Source
 from headrace.store.base import Store
+from headrace.store.moved import moved_to
 from headrace.telemetry.tracing import Tracing
 from headrace.worker.options import WorkerOptions
 
@@ -53,6 +55,17 @@ def warn_of_unserved(app: Application, options: WorkerOptions) -> None:
             "start with --threads N",
             ", ".join(unserved),
         )
+
+
+async def warn_of_a_move(store: Store) -> None:
+    """A ledger that has moved gives no work, and says so nowhere else. Only a hint: an outage is met elsewhere."""
+    with contextlib.suppress(StoreUnavailable):
+        if (place := await moved_to(store)) is not None:
+            logger.warning(
+                "this ledger has moved to %s: nothing is claimed here; start the worker with that URL, and run "
+                "headrace db move again for what still lands here",
+                place,
+            )
 
 
 def has_child_tasks(app: Application) -> bool:

@@ -29,7 +29,7 @@ from headrace.telemetry import logs
 from headrace.telemetry.console import CONSOLE_EVENTS, console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, TasksFinished, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
-from headrace.worker.application import Application, load, tracing_of, warn_of_unserved
+from headrace.worker.application import Application, load, tracing_of, warn_of_a_move, warn_of_unserved
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
@@ -125,6 +125,7 @@ class Supervisor:
             if store is None:
                 return 0
             stack.push_async_callback(store.close)
+            await warn_of_a_move(store)
             if not self.options.burst and not self._takes_over:
                 await declare_schedules(app, store, self.target, stopping=self._stopping)
             directory = stack.enter_context(private_directory())

@@ -31,7 +31,7 @@ from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.telemetry.logs import use_redaction
-from headrace.worker.application import Application, Unstartable, has_child_tasks, tracing_of
+from headrace.worker.application import Application, Unstartable, has_child_tasks, tracing_of, warn_of_a_move
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
@@ -134,6 +134,8 @@ class Worker:
                 tell_of_job_ends(store, self.bus)
             if self.slots is None:
                 self.slots = stack.enter_context(_private_slots(self.options))
+            if not self.supervised:
+                await warn_of_a_move(store)
             if not self.supervised and self.target is not None and not self.options.burst:
                 await declare_schedules(self.app, store, self.target, stopping=self._stop)
             resources = await stack.enter_async_context(self._lifespan())

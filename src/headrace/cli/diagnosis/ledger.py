@@ -14,6 +14,7 @@ from headrace.core.states import Reason, TaskState
 from headrace.core.task import QueueRecord, TaskFilter, WorkerRecord
 from headrace.store.base import COUNTED_AT_MOST, NameCount, Store, StoreFacts
 from headrace.store.checker import WARNINGS
+from headrace.store.moved import moved_to
 
 if TYPE_CHECKING:
     from headrace.app import App
@@ -97,6 +98,17 @@ def queues(queues: Sequence[QueueRecord], workers: Sequence[WorkerRecord], now: 
                 f"{ready} tasks are ready in {queue.name} and no active worker takes it{others}",
                 f"headrace worker MODULE:APP --queues {queue.name}" if active else "headrace worker MODULE:APP",
             )
+
+
+def moved(place: str, queues: Sequence[QueueRecord]) -> Finding:
+    """No worker claims here, so none is to be advised."""
+    work = sum(queue.depths.get(depth, 0) for queue in queues for depth in _WORK)
+    what, mend = f"this ledger has moved to {place}", "use that URL"
+    if not work:
+        return warning("moved", what, mend)
+    return problem(
+        "moved", f"{what} and {work} tasks wait here, where no worker claims", f"{mend}, or run headrace db move again"
+    )
 
 
 async def stale(store: Store, workers: Sequence[WorkerRecord], now: datetime) -> AsyncIterator[Finding]:
@@ -220,8 +232,11 @@ async def examine(patient: Patient) -> AsyncIterator[Finding]:
     now = await store.now()
     yield clock(before, now, datetime.now(UTC))
     workers = await store.workers(states=LIVE)
-    for finding in queues(await store.queues(), workers, now):
-        yield finding
+    if (place := await moved_to(store)) is not None:
+        yield moved(place, await store.queues())
+    else:
+        for finding in queues(await store.queues(), workers, now):
+            yield finding
     for findings in (
         stale(store, workers, now),
         names(store, patient.app),

@@ -38,7 +38,7 @@ def thread() -> None:
     log.info("said")
 
 
-@app.task(name="process", queue="mail", retry=Retry(max_attempts=2, backoff="fixed", base=0.01))
+@app.task(name="process", queue="mail", retry=Retry(max_attempts=2, backoff="fixed", base=0))
 def process() -> None:
     log.info("said")
     current.log(f"kept by attempt {current.attempt}", step=1)

@@ -21,7 +21,7 @@ from headrace import App, Retry, current
 
 app = App(os.environ["HEADRACE_DATABASE_URL"])
 tracer = trace.get_tracer("shop")
-AT_ONCE = Retry(max_attempts=3, backoff="fixed", base=0.01, jitter=0.0)
+AT_ONCE = Retry(max_attempts=3, backoff="fixed", base=0, jitter=0.0)
 
 
 def own(kind: str) -> None:

@@ -143,9 +143,13 @@ def test_a_task_that_cannot_be_asked_to_stop_is_ended_alone(scene: Scene) -> Non
     for task in poison:
         attempts = harness.ledger.attempts(task)
         assert [attempt.state for attempt in attempts if attempt.charged] == ["timed_out", "timed_out"]
-        # What waits behind the others for a second goes back, and comes again.
-        assert {attempt.state for attempt in attempts if not attempt.charged} <= {"released"}
-        if where == "child":
+        uncharged = [attempt.state for attempt in attempts if not attempt.charged]
+        if where == "loop":
+            assert uncharged == []
+        else:
+            # There are more of them than children. One that waited half a second for its turn has its start written
+            # before it is handed over, to see whether it is still ours; after a second without a child it goes back.
+            assert set(uncharged) <= {"released"}
             executions = [note.attempt for note in notes(harness.side, "harm") if note.task == task]
             assert executions == [1, 2], "it ran uncharged"
     _neighbours_complete_uncharged(harness, neighbours)

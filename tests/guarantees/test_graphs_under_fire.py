@@ -221,43 +221,39 @@ def _group(members: Sequence[NewTask], *continuations: NewTask, kind: EdgeKind =
 
 @pytest.mark.requirement("R80", "R82", "A3")
 def test_workers_are_killed_in_the_middle_of_a_fan_in(harness: Harness) -> None:
-    """Two workers run a group (R82), each in turn gets kill -9 while it comes in. A3: nothing is lost; R80: the
-    continuation is accepted once, and begins after the last of the group was accepted."""
-    load, size = harness.load, sized(small=40, full=400)
-    members = [load.stay.prepare(n=n, seconds=0.05) for n in range(size)]
-    group = replace(
-        _group(members, load.touch.prepare(n=-1)),
-        on_success=load.touch.prepare(n=-2),
-        on_failure=load.touch.prepare(n=-3),
-    )
+    """R82: two workers run members of one group at the same time; then both get kill -9, and a third goes on. A3:
+    nothing is lost; R80: the continuation is accepted once, and was free only after the last of the group was."""
+    load, size = harness.load, sized(small=30, full=2000)
+    # Six that stay at a gate, more than one worker runs at once: the group cannot be complete before the kill.
+    members = [*(load.hold.prepare(gate="never") for _ in range(6)), *(load.touch.prepare(n=n) for n in range(size))]
+    hook, hooked = load.touch.prepare(n=-2), load.touch.prepare(n=-3)
+    group = replace(_group(members, load.touch.prepare(n=-1)), on_success=hook, on_failure=hooked)
     job, answers = harness.ledger.with_store(lambda store: store.create_job(group))
     ids = [answer.id for answer in answers]
-    harness.ids += ids
-    trees = [harness.worker(concurrency=4), harness.worker(concurrency=4)]
-    for tree in trees:
-        before = harness.ledger.done()
-        wait_until(
-            lambda before=before: harness.ledger.done() >= min(before + size // 5, size - 4),
-            DONE_CEILING,
-            message=f"the group comes in; {harness.describe()}",
-        )
+    held, last = set(ids[:6]), ids[-1]
+    killed = [harness.worker(concurrency=4, wait=False) for _ in range(2)]
+
+    def in_the_middle() -> bool:
+        return {execution.task for execution in harness.executions()} >= held and harness.ledger.done() >= size // 3
+
+    wait_until(in_the_middle, DONE_CEILING, message=f"all are at the gate, others have ended; {harness.describe()}")
+    assert len({execution.pid for execution in harness.executions() if execution.task in held}) >= 2
+    third = harness.worker(concurrency=4, wait=False)
+    for tree in killed:
         tree.kill()
-        harness.worker(concurrency=4)
-    wait_until(
-        lambda: harness.ledger.done() >= size + 2, DONE_CEILING, message=f"the job and its hook; {harness.describe()}"
-    )
+    third.started()
+    harness.until_done(ids)
     harness.account(ids)
     record = harness.ledger.with_store(lambda store: store.get_job(job))
     assert record is not None
-    assert (record.state, record.completed, record.total) == (JobState.COMPLETED, size + 1, size + 1)
-    # In the journal of the guard: the continuation was free only after every member's outcome.
-    journal = harness.ledger.journal()
+    assert (record.state, record.completed, record.total) == (JobState.COMPLETED, len(ids), len(ids))
+    journal = harness.ledger.journal()  # of the guard: every step of every task, in order
     ended = {step.task: place for place, step in enumerate(journal) if step.after == "completed"}
-    freed = [place for place, step in enumerate(journal) if step.task == ids[-1] and step.after == "pending"]
+    freed = [place for place, step in enumerate(journal) if step.task == last and step.after == "pending"]
     assert min(freed) > max(ended[task] for task in ids[:-1])
-    hooks = [row for task, row in harness.ledger.tasks().items() if task not in ids]
-    assert [(row.name, row.state) for row in hooks] == [("touch", "completed")]
-    assert len({execution.pid for execution in harness.executions()}) >= 2
+    hooks = [task for task in harness.ledger.tasks() if task not in ids]
+    harness.until_done(hooks)
+    assert [harness.ledger.task(task).name for task in hooks] == ["touch"]
 
 
 @pytest.mark.requirement("A12", "A71", "R80")

@@ -6,18 +6,20 @@ from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
+from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
-from headrace.store.sqlite.enqueueing import Enqueueing
+from headrace.store.sqlite.events import Happening
 from headrace.store.sqlite.finishing import Finishing
+from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
-from headrace.store.sqlite.retrying import Retrying
+from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
 from headrace.store.sqlite.upkeep import Maintaining
@@ -34,9 +36,12 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Graphing,
+    Advancing,
     Scheduling,
     Inspecting,
     Checkpointing,
+    Happening,
     Administering,
     Tracing,
     Waking,
@@ -57,6 +62,8 @@ class SQLiteStore(
         """What a new writing connection needs."""
         prepare(connection, self.database.path, self.database.options)
         prepare_completing(connection, self.database.queries)
+        prepare_advancing(connection, self.database.queries)
+        prepare_retrying(connection, self.database.queries)
 
     @property
     def clock(self) -> Clock:

@@ -1,7 +1,7 @@
 """What `enqueue` gives back: the task's id, and ways to ask after it."""
 
 from collections.abc import Generator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine, ResultLoader
@@ -11,9 +11,14 @@ from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
 from headrace.store.base import CancelAnswer
+from headrace.workflows.base import Reference
+from headrace.workflows.value import Existing, Output
+
+if TYPE_CHECKING:
+    from headrace.workflows.plan import Planner
 
 
-class Handle[R]:
+class Handle[R](Reference):
     """A task in the ledger. `created` is False when `enqueue` found an unfinished task with the same key.
 
     The async forms start with `a`. The one of `wait` is `await_`, because `await` is a keyword; `await handle` is
@@ -52,8 +57,8 @@ class Handle[R]:
         """
         record = await self._ended(timeout)
         if record.state is TaskState.COMPLETED:
-            return self._value(record)
-        raise await self._failure(record)
+            return self.value_of(record)
+        raise await self.failure_of(record)
 
     async def await_(self, timeout: Duration | None = None) -> TaskState:
         """The state in which it ended; TimeoutError when it has not ended within `timeout`."""
@@ -72,6 +77,11 @@ class Handle[R]:
     result = sync_form(aresult)
     wait = sync_form(await_)
     cancel = sync_form(acancel)
+
+    @override
+    def output(self, planner: "Planner") -> Output:
+        """As an argument of a signature that is added to its job: an edge that passes its result."""
+        return Output(value=Existing(self.id), name=f"task {self.id}")
 
     def __await__(self) -> Generator[Any, Any, R]:
         return self.aresult().__await__()
@@ -100,7 +110,8 @@ class Handle[R]:
         except TimeoutError:
             raise TimeoutError(f"task {self.id} has not ended within {limit:g} s; it goes on") from None
 
-    def _value(self, record: TaskRecord) -> R:
+    def value_of(self, record: TaskRecord) -> R:
+        """What a record of it that completed says."""
         if record.result is None:
             if record.result_ref is not None:
                 raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
@@ -109,7 +120,8 @@ class Handle[R]:
         loader = self._result or self._engine.results.get(record.name)
         return cast("R", loads(text) if loader is None else loader.load(text))
 
-    async def _failure(self, record: TaskRecord) -> ResultError:
+    async def failure_of(self, record: TaskRecord) -> ResultError:
+        """Why there is no result, of a record of it that ended otherwise."""
         what = f"task {self.id} ({record.name})"
         if record.state is not TaskState.FAILED:
             said = f": {record.error_message}" if record.error_message else ""

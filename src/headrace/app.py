@@ -29,10 +29,13 @@ from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
 from headrace.core.payload import Codec, CodecRegistry
 from headrace.core.retry import Retry
+from headrace.core.task import ClaimedTask
 from headrace.executors.base import Entry
+from headrace.executors.ledger import Ledger
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
+from headrace.store.blobs.base import Blobs
 from headrace.store.connect import masked_url, sqlite_path
 from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
@@ -203,6 +206,16 @@ class App:
         commit. The block neither begins nor commits anything itself."""
         return TransactionScope(self._engine, connection)
 
+    async def asend(self, event: str, key: str = "", payload: Any = None) -> int:
+        """Say that something happened: tasks that wait for it with `current.wait(event, key)` go on with the payload.
+
+        Durable when this returns, or part of your own transaction: in a block of `app.transaction` tasks go on within
+        a second of your commit. An event may come before anyone waits; it is kept as long as history is. Its id.
+        """
+        from headrace.client.events import send
+
+        return await send(self._engine, event, key, payload)
+
     async def ahealth_check(self) -> Health:
         """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
         return await check_health(self._engine)
@@ -243,6 +256,7 @@ class App:
         """
         await self._engine.aclose()
 
+    send = sync_form(asend)
     health_check = sync_form(ahealth_check)
     close = sync_form(aclose)
     upgrade = sync_form(aupgrade)
@@ -272,6 +286,17 @@ class App:
         return WrappedEntry(
             entry, middleware=self._engine.middleware, codec=None if codec is None else self.codecs.get(codec)
         )
+
+    def ledger(self, claim: ClaimedTask, worker: str) -> Ledger:
+        """What the durable calls of an attempt ask (executors.ledger.Keeper)."""
+        from headrace.client.durable import DurableLedger
+
+        return DurableLedger(self._engine, claim, worker)
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where results are that are too large for the ledger."""
+        return self._engine.blobs
 
     @contextlib.asynccontextmanager
     async def lifespan_context(self) -> AsyncGenerator[Mapping[str, Any]]:

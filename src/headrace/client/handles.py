@@ -5,8 +5,9 @@ from typing import Any, cast
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine, ResultLoader
+from headrace.client.results import result_text
 from headrace.core.durations import Duration, seconds
-from headrace.core.errors import NotFound, ResultError, ResultExpired, TaskCancelled, TaskFailed
+from headrace.core.errors import NotFound, ResultError, TaskCancelled, TaskFailed
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
@@ -52,8 +53,8 @@ class Handle[R]:
         """
         record = await self._ended(timeout)
         if record.state is TaskState.COMPLETED:
-            return self._value(record)
-        raise await self._failure(record)
+            return await self._value(record)
+        raise await self.failure(record)
 
     async def await_(self, timeout: Duration | None = None) -> TaskState:
         """The state in which it ended; TimeoutError when it has not ended within `timeout`."""
@@ -100,16 +101,13 @@ class Handle[R]:
         except TimeoutError:
             raise TimeoutError(f"task {self.id} has not ended within {limit:g} s; it goes on") from None
 
-    def _value(self, record: TaskRecord) -> R:
-        if record.result is None:
-            if record.result_ref is not None:
-                raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
-            raise ResultExpired(f"the result of task {self.id} ({record.name}) was kept for its time and is gone")
-        text = self._engine.codecs.get(record.codec).decode(record.result)
+    async def _value(self, record: TaskRecord) -> R:
+        text = await result_text(self._engine, record)
         loader = self._result or self._engine.results.get(record.name)
         return cast("R", loads(text) if loader is None else loader.load(text))
 
-    async def _failure(self, record: TaskRecord) -> ResultError:
+    async def failure(self, record: TaskRecord) -> ResultError:
+        """What `result` raises for a task that ended so."""
         what = f"task {self.id} ({record.name})"
         if record.state is not TaskState.FAILED:
             said = f": {record.error_message}" if record.error_message else ""

@@ -21,7 +21,13 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
     options, slots = worker.options, worker.slots
     assert slots is not None
     assert worker.words is not None
-    host = Host(channel=worker.words, resources=resources, worker=worker.id, tracing=tracing_of(worker.app))
+    host = Host(
+        channel=worker.words,
+        resources=resources,
+        worker=worker.id,
+        source=worker.app,
+        tracing=tracing_of(worker.app),
+    )
     executors: dict[Pool, Executor] = {}
     if options.concurrency:
         executors["coroutine"] = CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host)

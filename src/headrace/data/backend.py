@@ -20,13 +20,15 @@ type RecordBatch = Any  # pyarrow.RecordBatch
 class Draft:
     """What is known of an object before its rows are.
 
-    `job` and `task` made it (None: no task did). `kept`: it stays when its job fails or is cancelled. `expires_at`: it
+    `job` and `task` made it (None: no task did); they are ids in the ledger that `owner` stands for, since several may
+    share a place. `kept`: it stays when its job fails or is cancelled. `expires_at`: it
     may be dropped from then on, kept or not; None is never.
     """
 
     id: str
     created_at: datetime
     name: str | None = None
+    owner: str | None = None
     job: int | None = None
     task: int | None = None
     kept: bool = False

@@ -18,12 +18,14 @@
     │   ├── StoreUnavailable     cannot be reached now; safe to try again
     │   ├── SchemaError          no schema, an older one, or one newer than this code
     │   └── MissingExtra         the driver for this URL is not installed
+    ├── DataError                a table cannot be made, sliced or read as asked
+    │   └── ObjectExists         an object of that id is there already
     ├── MoveError                `db move` cannot begin, or found a difference
     ├── ResultError
     │   ├── TaskFailed           with the remote traceback
     │   ├── TaskCancelled
     │   └── ResultExpired
-    ├── NotFound                 no task, job, worker or queue of that id
+    ├── NotFound                 no task, job, worker, queue or object of that id
     ├── WrongState               the act is not allowed in the state the thing is in
     ├── LeaseLost                this worker's lease is gone; it stops and starts anew
     ├── RunningLoop              a blocking call on a thread that runs an event loop
@@ -136,6 +138,14 @@ class MissingExtra(StoreError, ImportError):
     """An optional package is needed for this and is not installed."""
 
 
+class DataError(HeadraceError, ValueError):
+    """A table cannot be made of this, or has no such rows or columns; nothing was written."""
+
+
+class ObjectExists(DataError):
+    """An object of that id is there already, and nothing changed."""
+
+
 class MoveError(HeadraceError):
     """A ledger cannot be moved, or a row did not arrive as it was."""
 
@@ -179,7 +189,7 @@ class ResultExpired(ResultError):
 
 
 class NotFound(HeadraceError, LookupError):
-    """No task, job, worker or queue of that id."""
+    """No task, job, worker, queue or object of that id."""
 
 
 class WrongState(HeadraceError):

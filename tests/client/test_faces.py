@@ -10,13 +10,12 @@ import pytest
 from headrace import App, Handle, JobHandle, Signature, Task
 from headrace.client.bridge import BRIDGE, on_store, run_blocking, sync_form
 from headrace.client.commands import Commands
-from headrace.client.current_job import CurrentJob
 from headrace.client.inspection import Queues, Tasks, Workers
 from headrace.client.jobs import Jobs
 from headrace.client.schedules import Schedules
 from headrace.core.errors import RunningLoop
 
-OWNERS = [App, Task, Handle, JobHandle, CurrentJob, Tasks, Queues, Workers, Jobs, Commands, Schedules]
+OWNERS = [App, Task, Handle, JobHandle, Tasks, Queues, Workers, Jobs, Commands, Schedules]
 ONLY_ASYNC = {("Handle", "__await__"), ("App", "lifespan_context")}
 
 

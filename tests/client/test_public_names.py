@@ -19,7 +19,10 @@ MEMBERS = {
         "aclose", "add_middleware", "ahealth_check", "close", "health_check", "lifespan", "schedule", "schedules",
         "task", "transaction",
     },
-    "Task": {"aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "map", "prepare", "s", "schedule", "si", "starmap", "using"},
+    "Task": {
+        "aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "map", "prepare", "s", "schedule", "si", "starmap",
+        "using",
+    },
     "Handle": {"acancel", "aresult", "astate", "await_", "cancel", "created", "id", "result", "state", "wait"},
     "JobHandle": {
         "acancel", "aresult", "aretry_failed", "astate", "await_", "cancel", "graph", "id", "name", "record", "result",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.client.bridge import sync_form
+from headrace.client.bridge import run_blocking, running_loop
 from headrace.core.task import JobRecord
 
 if TYPE_CHECKING:
@@ -35,8 +35,15 @@ class CurrentJob:
         """The job with its counters."""
         return await self._jobs.aget(self.id)
 
-    add = sync_form(aadd)
-    record = sync_form(arecord)
+    def add(self, *flows: "Part", after: "Waited | None" = None) -> "Any":
+        """As `aadd`. In an `async def` it is awaited; where no loop runs it blocks and gives the handles themselves."""
+        work = self.aadd(*flows, after=after)
+        return work if running_loop() is not None else run_blocking("aadd", work)
+
+    def record(self) -> "Any":
+        """As `arecord`, awaited or not like `add`."""
+        work = self.arecord()
+        return work if running_loop() is not None else run_blocking("arecord", work)
 
     def _meant(self, after: Any) -> Any:
         """Something with a `task_id` is the running task."""

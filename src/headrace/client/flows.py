@@ -46,16 +46,20 @@ class Flows:
         return run_blocking("aenqueue", self.alaunch(flow, options))
 
     def hook(self, given: Signature[Any] | NewTask | None) -> NewTask | None:
-        """What runs when a job has ended: one task, whole, because nothing is passed to it."""
-        if given is None or isinstance(given, NewTask):
+        """What runs when a job has ended: whole, because nothing is passed to it."""
+        return None if given is None else self.one(given, "a hook of a job")
+
+    def one(self, given: Signature[Any] | NewTask, what: str) -> NewTask:
+        """The one task that a signature is; GraphError when it is more."""
+        if isinstance(given, NewTask):
             return given
         if not isinstance(given, Signature):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise GraphError(f"a hook of a job is a signature, task.si(…), not {given!r}")
+            raise GraphError(f"{what} is a signature, task.si(…), not {given!r}")
         planner = Planner(self)
         planner.expand(given)
         task, *more = planner.tasks
-        if more:
-            raise GraphError(f"{given.name}: a hook of a job is one task, and handlers of its own do not run")
+        if more or task.after:
+            raise GraphError(f"{given.name}: {what} is one task, without handlers, nodes or handles")
         return task
 
 

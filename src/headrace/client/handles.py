@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine, ResultLoader
+from headrace.client.results import result_text
 from headrace.core.durations import Duration, seconds
-from headrace.core.errors import NotFound, ResultError, ResultExpired, TaskCancelled, TaskFailed
+from headrace.core.errors import NotFound, ResultError, TaskCancelled, TaskFailed
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
@@ -57,8 +58,8 @@ class Handle[R](Reference):
         """
         record = await self._ended(timeout)
         if record.state is TaskState.COMPLETED:
-            return self.value_of(record)
-        raise await self.failure_of(record)
+            return await self._value(record)
+        raise await failure_of(self._engine, record)
 
     async def await_(self, timeout: Duration | None = None) -> TaskState:
         """The state in which it ended; TimeoutError when it has not ended within `timeout`."""
@@ -110,30 +111,31 @@ class Handle[R](Reference):
         except TimeoutError:
             raise TimeoutError(f"task {self.id} has not ended within {limit:g} s; it goes on") from None
 
-    def value_of(self, record: TaskRecord) -> R:
-        """What a record of it that completed says."""
-        if record.result is None:
-            if record.result_ref is not None:
-                raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
-            raise ResultExpired(f"the result of task {self.id} ({record.name}) was kept for its time and is gone")
-        text = self._engine.codecs.get(record.codec).decode(record.result)
-        loader = self._result or self._engine.results.get(record.name)
-        return cast("R", loads(text) if loader is None else loader.load(text))
+    async def _value(self, record: TaskRecord) -> R:
+        return cast("R", await value_of(self._engine, record, self._result))
 
-    async def failure_of(self, record: TaskRecord) -> ResultError:
-        """Why there is no result, of a record of it that ended otherwise."""
-        what = f"task {self.id} ({record.name})"
-        if record.state is not TaskState.FAILED:
-            said = f": {record.error_message}" if record.error_message else ""
-            why = f" ({record.reason})" if record.reason else ""
-            return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=self.id, reason=record.reason)
-        attempts = await self._engine.follow(lambda ledger: ledger.attempts(self.id))
-        traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
-        return TaskFailed(
-            f"{what} failed ({record.reason}) after {record.attempt} attempts: "
-            f"{record.error_class or 'error'}: {record.error_message or 'no message'}",
-            task_id=self.id,
-            reason=record.reason,
-            error_class=record.error_class,
-            remote_traceback=traceback,
-        )
+
+async def value_of(engine: Engine, record: TaskRecord, loader: ResultLoader | None = None) -> Any:
+    """What a task returned that completed."""
+    text = await result_text(engine, record)
+    loader = loader or engine.results.get(record.name)
+    return loads(text) if loader is None else loader.load(text)
+
+
+async def failure_of(engine: Engine, record: TaskRecord) -> ResultError:
+    """What `result` raises for a task that ended otherwise."""
+    what = f"task {record.id} ({record.name})"
+    if record.state is not TaskState.FAILED:
+        said = f": {record.error_message}" if record.error_message else ""
+        why = f" ({record.reason})" if record.reason else ""
+        return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=record.id, reason=record.reason)
+    attempts = await engine.follow(lambda ledger: ledger.attempts(record.id))
+    traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
+    return TaskFailed(
+        f"{what} failed ({record.reason}) after {record.attempt} attempts: "
+        f"{record.error_class or 'error'}: {record.error_message or 'no message'}",
+        task_id=record.id,
+        reason=record.reason,
+        error_class=record.error_class,
+        remote_traceback=traceback,
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
-from headrace.client.handles import Handle
+from headrace.client.handles import failure_of, value_of
 from headrace.client.job_graph import JobGraph
 from headrace.core.durations import Duration, seconds
 from headrace.core.errors import ResultError, TaskCancelled, TaskFailed
@@ -139,7 +139,7 @@ class JobHandle[R](Reference):
                     raise TimeoutError(f"job {self.id} has no result within {limit:g} s; it goes on") from None
             if record.state is not TaskState.COMPLETED:
                 raise await self._failure(record)
-            values.append(Handle[Any](self._engine, id).value_of(record))
+            values.append(await value_of(self._engine, record))
         return values
 
     async def _failure(self, record: TaskRecord) -> ResultError:
@@ -150,7 +150,7 @@ class JobHandle[R](Reference):
                 lambda store: store.list(TaskFilter(job=self.id, states=states, limit=_PAGE))
             )
             record = min(failed, key=lambda one: (one.finished_at or one.created_at, one.id), default=record)
-        error = await Handle[Any](self._engine, record.id).failure_of(record)
+        error = await failure_of(self._engine, record)
         job = await self.arecord()
         if record.state is TaskState.CANCELLED and job.state is JobState.FAILED:
             return TaskFailed(f"job {self.id} failed ({job.reason})", task_id=record.id, reason=job.reason)

@@ -177,8 +177,8 @@ class Jobs:
             return self.engine.settings.job_timeout
         return None if given is None else seconds(given, name="timeout")
 
-    async def _create(self, job: NewJob) -> tuple[int, list[Enqueued]]:
-        async def create(store: Store) -> tuple[int, list[Enqueued]]:
+    async def _create(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
+        async def create(store: Store) -> tuple[int, Sequence[Enqueued]]:
             id, answers = await store.create_job(job)
             self.engine.counting.job_created(tasks, answers)
             return id, answers

@@ -7,13 +7,14 @@ import dataclasses
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.client.arguments import Result
 from headrace.client.bridge import on_store, run_blocking
 from headrace.client.engine import Engine
 from headrace.client.events import payload_of
-from headrace.client.handles import Handle
+from headrace.client.flows import flows_of
+from headrace.client.handles import failure_of
 from headrace.client.results import result_text
 from headrace.core import payload
 from headrace.core.errors import (
@@ -28,6 +29,7 @@ from headrace.core.errors import (
 from headrace.core.states import TaskState
 from headrace.core.task import ClaimedTask, NewTask, Received, Ref
 from headrace.store.base import Store
+from headrace.workflows.signatures import Signature
 
 if TYPE_CHECKING:
     from headrace.client.current_job import CurrentJob
@@ -70,7 +72,7 @@ class DurableLedger:
 
     async def spawn(self, name: str, call: Any) -> int:
         # What the task handles or raises decides about its job; a child that fails on its own must not.
-        task = dataclasses.replace(_prepared(call), job=self._claim.job, critical=False)
+        task = dataclasses.replace(_prepared(self._engine, call), job=self._claim.job, critical=False)
         with self._engine.around([task]) as changed:
             (new,) = changed
             child = await self._insist(lambda store: store.spawn(self._worker, self._ref, name, new))
@@ -84,7 +86,7 @@ class DurableLedger:
             return None
         if record.state is TaskState.COMPLETED:
             return f'{{"name":{payload.dumps(record.name)},"result":{await result_text(self._engine, record)}}}'
-        return payload.dumps(_described(await Handle[Any](self._engine, task).failure(record)))
+        return payload.dumps(_described(await failure_of(self._engine, record)))
 
     def result(self, ended: str) -> Any:
         found = payload.loads(ended)
@@ -104,8 +106,10 @@ class DurableLedger:
 
     def job(self) -> "CurrentJob":
         from headrace.client.current_job import CurrentJob
+        from headrace.client.jobs import Jobs
 
-        return CurrentJob(self._engine, self._claim)
+        assert self._claim.job is not None  # `Context.job` has looked
+        return CurrentJob(Jobs(self._engine), self._claim.job, self._claim.id)
 
     def _held[T](self, answer: T | None, name: str) -> T:
         if answer is None:
@@ -127,9 +131,9 @@ class DurableLedger:
             pause = min(_LONGEST_PAUSE, pause * 2)
 
 
-def _prepared(call: Any) -> NewTask:
-    if isinstance(call, NewTask):
-        return call
+def _prepared(engine: Engine, call: Any) -> NewTask:
+    if isinstance(call, NewTask | Signature):
+        return flows_of(engine).one(cast("Signature[Any] | NewTask", call), "what current.call runs")
     raise ArgumentError(f"current.call takes a signature, as in current.call(child.s(1)), not {call!r:.200}")
 
 

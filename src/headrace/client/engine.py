@@ -28,11 +28,12 @@ from headrace.store.connect import connect
 
 if TYPE_CHECKING:
     from headrace.client.declaring import Declaration
+    from headrace.client.flows import Flows
 
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
 # What an engine keeps whatever database it is pointed to.
-_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting")
+_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting", "flows")
 
 
 class ResultLoader(Protocol):
@@ -78,6 +79,7 @@ class Engine:
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
+        self.flows: Flows | None = None  # made when the first workflow is
         # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.
         self.clock: Clock | None = None
         self.inline: Inline | None = None

@@ -58,6 +58,7 @@ from headrace.worker.services.heartbeat import Heartbeat
 from headrace.worker.services.listener import Listener
 from headrace.worker.services.outcomes import Outcomes
 from headrace.worker.services.rescuer import Rescuer, keep_beats
+from headrace.worker.services.sweeping import DataSweeper
 from headrace.worker.services.upkeep import (
     CancellingSweeper,
     Deliverer,
@@ -86,6 +87,7 @@ def upkeep_services(app: Application, store: Store, options: WorkerOptions) -> l
         Unparker(store=store, interval=second),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
         Pruner(store=store, retention=Retention(keep=options.keep), blobs=blobs_of(app)),
+        DataSweeper(app=app, store=store, identity=new_worker_id()),
     ]
 
 

@@ -1,6 +1,7 @@
 """Which result store an app has."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 from headrace.store.blobs.base import Blobs
 from headrace.store.connect import sqlite_path
@@ -25,7 +26,7 @@ def open_blobs(url: str | None, *, database: str, name: str) -> Blobs | None:
     if not separator or scheme in ("file", "local"):
         from headrace.store.blobs.local import LocalBlobs
 
-        return LocalBlobs(Path(rest if separator else url).absolute() / name)
+        return LocalBlobs(Path(unquote(rest) if separator else url).absolute() / name)
     from headrace.store.blobs.fsspec import FsspecBlobs
 
     return FsspecBlobs(f"{url.rstrip('/')}/{name}")

@@ -53,7 +53,8 @@ def receive(
     [(expires_at,)] = transaction.rows(
         "note_wait", {"task": ref.id, "step": step, "event": event, "key": key, "expires_at": expires_at}
     )
-    wanted = {"task": ref.id, "event": event, "key": key, "since": run[0], "expires_at": expires_at}
+    since, behind = run
+    wanted = {"task": ref.id, "event": event, "key": key, "since": since, "behind": behind, "expires_at": expires_at}
     found = transaction.row("event_for_wait", wanted)
     if found is None and (expires_at is None or expires_at > transaction.now):
         return None

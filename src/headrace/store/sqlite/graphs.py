@@ -190,9 +190,10 @@ def note_counted(transaction: Transaction, ids: Iterable[int]) -> None:
 
 
 def edges(transaction: Transaction, tasks: Sequence[int]) -> list[Edge]:
+    rows: list[tuple[int, int, int, int | None, int]] = transaction.rows("edges", (ids_json(tasks),))
     return [
         Edge(task=task, upstream=upstream, kind=KINDS[kind], input=input, place=place)
-        for task, upstream, kind, input, place in transaction.rows("edges", (ids_json(tasks),))
+        for task, upstream, kind, input, place in rows
     ]
 
 

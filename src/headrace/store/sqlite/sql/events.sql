@@ -19,21 +19,23 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'blocked'
 RETURNING queue
 
 -- name: run_of_claim
--- When the present run of a task was enqueued; nothing when the claim no longer holds.
-SELECT t.enqueued_at FROM headrace_tasks AS t
+-- When the present run of a task was enqueued, and the id behind which events of that very instant came after it: ids of
+-- tasks and events are taken under the write lock. Nothing when the claim no longer holds.
+SELECT t.enqueued_at, iif(t.run_no = 1, t.id, 0) FROM headrace_tasks AS t
 WHERE t.id = :task AND t.claim_no = :claim_no AND t.worker = :worker
     AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
 
 -- name: note_wait
 -- Its time counts from the first call.
 INSERT INTO headrace_waits (task, step, event, key, expires_at) VALUES (:task, :step, :event, :key, :expires_at)
-ON CONFLICT (task, step) DO UPDATE SET event = excluded.event, key = excluded.key WHERE NOT over
+ON CONFLICT (task, step) DO UPDATE SET event = excluded.event, key = excluded.key, over = 0, taken = NULL
 RETURNING expires_at
 
 -- name: event_for_wait
 -- The oldest since the run began that no other wait of the task has taken, and that came in time.
 SELECT e.id, e.payload FROM headrace_events AS e
-WHERE e.name = :event AND e.key = :key AND e.created_at >= :since AND e.created_at <= coalesce(:expires_at, e.created_at)
+WHERE e.name = :event AND e.key = :key AND e.created_at >= :since AND (e.created_at > :since OR e.id > :behind)
+    AND e.created_at <= coalesce(:expires_at, e.created_at)
     AND NOT EXISTS (SELECT 1 FROM headrace_waits AS w WHERE w.task = :task AND w.taken = e.id)
 ORDER BY e.created_at, e.id LIMIT 1
 
@@ -47,6 +49,7 @@ SELECT w.event, w.key,
     NOT w.over AND coalesce(w.expires_at > :now, 1) AND NOT EXISTS (
         SELECT 1 FROM headrace_events AS e
         WHERE e.name = w.event AND e.key = w.key AND e.created_at >= t.enqueued_at
+            AND (e.created_at > t.enqueued_at OR t.run_no > 1 OR e.id > t.id)
             AND e.created_at <= coalesce(w.expires_at, e.created_at)
             AND NOT EXISTS (SELECT 1 FROM headrace_waits AS own WHERE own.task = w.task AND own.taken = e.id)
     )

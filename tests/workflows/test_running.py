@@ -352,14 +352,3 @@ def test_a_workflow_beside_a_real_worker(running: InlineMode, works: SimpleNames
 
 async def _graph(handle: JobHandle[Any]) -> int:
     return len((await handle.agraph()).nodes)
-
-
-def test_tmp(running: InlineMode, works: SimpleNamespace, sqlite_url: str):
-    running.__exit__(None, None, None)
-    try:
-        with override(works.app, url=sqlite_url), BackgroundWorker(works.app):
-            grown = works.grow.s(2).enqueue()
-            grown.wait(timeout=60)
-            grown.result()
-    finally:
-        running.__enter__()

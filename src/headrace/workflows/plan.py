@@ -140,7 +140,7 @@ class Planner:
 
     def _builtin(self, path: str, *, arguments: str, options: Mapping[str, Any]) -> NewTask:
         if self.origin is None:
-            raise GraphError("a workflow needs a task of an app in it; use app.jobs.create for one without")
+            raise GraphError("a workflow needs a task of an app in it; use app.jobs.enqueue for one without")
         return self.origin.builtin(path, arguments=arguments, options=options)
 
     @contextmanager
@@ -247,5 +247,5 @@ def planned(flow: Flow[Any], *, origin: Origin | None = None, job: int | None = 
 def needed_origin(flow: Flow[Any]) -> Origin:
     origin = flow.origin()
     if origin is None:
-        raise GraphError(f"{flow.title} names no task, so it has no app; use app.jobs.create(name, flow) for it")
+        raise GraphError(f"{flow.title} names no task, so it has no app; use app.jobs.enqueue(flow) for it")
     return origin

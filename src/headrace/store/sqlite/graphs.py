@@ -1,6 +1,6 @@
 """Tasks that wait for others: how they are written, and what is read of their edges."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import batched
 from typing import overload
@@ -16,7 +16,7 @@ from headrace.store.instants import from_micros
 from headrace.store.sqlite.advancing import free_lowered
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import Ending, ids_json, rows_by_id
-from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, row_of
+from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, insert_rows, row_of_job
 from headrace.store.sqlite.inspection import get
 from headrace.store.sqlite.job_counting import KINDS, conclude
 from headrace.store.sqlite.retrying import clear
@@ -36,9 +36,6 @@ class Answers(Sequence[Enqueued]):
         self._n = n
         self._found = found  # by place: who held the key of a task that was therefore not made
 
-    def id(self, place: int) -> int:
-        return self._found.get(place, self._first + place)
-
     def __len__(self) -> int:
         return self._n
 
@@ -55,29 +52,28 @@ class Answers(Sequence[Enqueued]):
         return map(self._answer, range(self._n))
 
     def _answer(self, place: int) -> Enqueued:
-        return Enqueued(self.id(place), place not in self._found)
+        return Enqueued(self._found.get(place, self._first + place), place not in self._found)
 
 
 def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], *, first: int) -> Sequence[Enqueued]:
     """The tasks of a new job, whose ids have been taken; read in batches: they may be more than memory holds."""
     n, found = len(tasks), dict[int, int]()
     answers = Answers(first, n, found)
-    jobs = {job: transaction.now}
-    place = written = 0
+    now, place, written = transaction.now, 0, 0
     for batch in batched(tasks, _READ_AT_ONCE):
-        here = [replace(task, job=job) for task in batch]
-        if place + len(here) > n:
+        if place + len(batch) > n:
             break
-        if any(task.keys for task in here):
+        if any(task.keys for task in batch):
+            here = [replace(task, job=job) for task in batch]
             part = enqueue(transaction, here, first=first + place, first_of_call=first)
             found.update({place + offset: answer.id for offset, answer in enumerate(part) if not answer.created})
         else:
-            rows = [row_of(task, id, transaction.now, jobs) for id, task in enumerate(here, first + place)]
-            transaction.insert_all("insert_task", rows)
+            rows = [row_of_job(task, id, now, job, now) for id, task in enumerate(batch, first + place)]
+            insert_rows(transaction, rows)
             written += len(rows)
-            transaction.wakes.update(task.queue for task in here if task.delay <= 0 and not task.after)
-        _link(transaction, here, place, answers, job=job)
-        place += len(here)
+            transaction.wakes.update({task.queue for task in batch if not task.after})
+        _link(transaction, batch, first, found, base=place, job=job)
+        place += len(batch)
     if place != n:
         raise EnqueueError(f"the tasks of job {job} are said to be {n} and are not; nothing was written")
     if written:
@@ -90,7 +86,8 @@ def add(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
     answers = enqueue(transaction, tasks)
     if not is_plain(tasks) and any(task.after for task in tasks):
         _check_jobs(transaction, tasks)
-        _link(transaction, tasks, 0, answers)
+        first = next((answer.id - place for place, answer in enumerate(answers) if answer.created), 0)
+        _link(transaction, tasks, first, {place: id for place, (id, created) in enumerate(answers) if not created})
     return answers
 
 
@@ -116,42 +113,41 @@ def _check_jobs(transaction: Transaction, tasks: Sequence[NewTask]) -> None:
 def _link(
     transaction: Transaction,
     tasks: Sequence[NewTask],
-    base: int,
-    answers: Sequence[Enqueued],
+    first: int,
+    found: Mapping[int, int],
     *,
+    base: int = 0,
     job: int | None = None,
 ) -> None:
-    """Write the edges of new tasks, of which the first has the place `base` among those of the call. `job`: it is new,
-    too, and has no other tasks.
+    """Write the edges of new tasks: `first` is the id of the first task of the call, others follow but for those that
+    were `found`. These begin with the place `base`. `job`: it is new, too, and has no other tasks.
     """
     edges: list[tuple[int, int, int, int, int | None]] = []
     barriers: list[tuple[int, int]] = []
     counted: list[int] = []  # who waits for tasks that were there before
     for place, task in enumerate(tasks, base):
-        if not task.after:
+        # Whoever holds the key of one that was not made waits for what it waited for.
+        if not task.after or place in found:
             continue
-        own, created = answers[place]
-        if not created:
-            continue  # whoever holds its key waits for what it waited for
-        is_counted = False
+        own, is_counted = first + place, False
         for number, edge in enumerate(task.after):
+            upstream = edge.task
             if not edge.local:
                 if job is not None:
                     raise GraphError(
-                        f"task {task.name} of a new job waits for task {edge.task}, which is not of that job; nothing "
+                        f"task {task.name} of a new job waits for task {upstream}, which is not of that job; nothing "
                         "was written"
                     )
-                upstream, is_counted = edge.task, True
-            elif 0 <= edge.task < place:
-                upstream, is_new = answers[edge.task]
-                is_counted |= not is_new
-            else:
+                is_counted = True
+            elif not 0 <= upstream < place:
                 raise GraphError(
-                    f"task {task.name}, number {place} of its call, waits for number {edge.task}: a task waits for "
+                    f"task {task.name}, number {place} of its call, waits for number {upstream}: a task waits for "
                     "those before it. Nothing was written"
                 )
-            if upstream == own:
-                raise GraphError(f"task {task.name} waits for itself by way of its key; nothing was written")
+            elif upstream in found:
+                upstream, is_counted = found[upstream], True
+            else:
+                upstream += first
             edges.append((own, number, upstream, _NUMBERS[edge.kind], edge.input))
         if is_counted:
             counted.append(own)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pyarrow
 
-from headrace.core.errors import DataError, NotFound, ObjectExists
+from headrace.core.errors import DataError, NotFound, ObjectExists, StoreUnavailable
 from headrace.data.backend import Draft, ObjectMeta, RecordBatch, Schema
 from headrace.data.formats.clickhouse.address import parse
 from headrace.data.formats.clickhouse.columns import (
@@ -138,25 +138,22 @@ class ClickHouseBackend:
         """Page by page, each a range of the sorting key: neither side holds more, and no statement stays open while
         the caller works."""
         names = [name for column in columns for name in column.names] or [ROW]
-        chosen = ", ".join(quoted(name) for name in names)
         end = record.meta.rows if limit is None else min(offset + limit, record.meta.rows)
         for first in range(offset, end, record.page):
             last = min(first + record.page, end)
-            statement = (
-                f"SELECT {chosen} FROM {quoted(record.meta.id)} "
-                f"WHERE {quoted(ROW)} >= {first} AND {quoted(ROW)} < {last} AND {quoted(VERSION)} = {record.version} "
-                f"ORDER BY {quoted(ROW)}"
-            )
+            statement = page_statement(record, names, first, last)
             try:
                 with self._connections.client() as client:
                     answer = client.raw_query(statement, fmt="ArrowStream")
                 batches: Any = [batch for batch in pa.ipc.open_stream(answer) if batch.num_rows]
             except Refused as error:
                 raise (_gone(record.meta.id) if error.code == UNKNOWN_TABLE else error) from None
-            except pa.ArrowInvalid:  # an answer that was cut off
-                batches = []
-            if sum(batch.num_rows for batch in batches) != last - first:
+            except pa.ArrowInvalid as error:
+                raise _cut_off(record.meta.id, str(error)) from None
+            if not batches:
                 raise _gone(record.meta.id)
+            if (found := sum(batch.num_rows for batch in batches)) != last - first:
+                raise _cut_off(record.meta.id, f"{found} rows came of {last - first}")
             for batch in batches:
                 yield decode(batch, columns)
 
@@ -178,7 +175,7 @@ class ClickHouseBackend:
     # --- removing -----------------------------------------------------------------------------------------------------
 
     def drop(self, id: str) -> bool:
-        if not is_id(id):
+        if self._find(id) is None:  # not there, or a table of somebody else
             return False
         try:
             with self._connections.client() as client:
@@ -218,6 +215,15 @@ class ClickHouseBackend:
         return stage
 
 
+def page_statement(record: Record, names: Sequence[str], first: int, last: int) -> str:
+    """Rows `first` to `last` - 1. No row of a table that replaced this one has the version."""
+    return (
+        f"SELECT {', '.join(quoted(name) for name in names)} FROM {quoted(record.meta.id)} "
+        f"WHERE {quoted(ROW)} >= {first} AND {quoted(ROW)} < {last} AND {quoted(VERSION)} = {record.version} "
+        f"ORDER BY {quoted(ROW)}"
+    )
+
+
 def _chosen(meta: ObjectMeta, names: Sequence[str] | None) -> list[Column]:
     columns = columns_of(meta.schema)
     if names is None:
@@ -242,6 +248,10 @@ def _meant(name: str, kind: str) -> str:
 
 def _gone(id: str) -> NotFound:
     return NotFound(f"object {id} was dropped or replaced while it was read; read it again")
+
+
+def _cut_off(id: str, words: str) -> StoreUnavailable:
+    return StoreUnavailable(f"the answer with rows of object {id} was cut off, read them again: {words}")
 
 
 def _in_one_line(schema: Schema) -> str:

@@ -67,7 +67,7 @@ class Stage:
                 for batch in encoded:
                     writer.write_batch(batch)
             with self._connections.client() as client:
-                client.raw_insert(self.table, encoded[0].schema.names, sink.getbuffer(), fmt="ArrowStream")
+                client.raw_insert(self.table, encoded[0].schema.names, sink.getvalue(), fmt="ArrowStream")
 
     def select(self, expressions: Sequence[str], number: str, source: str) -> None:
         """Rows that ClickHouse itself brings; `expressions` are for `names`, in their order."""

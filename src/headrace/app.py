@@ -5,6 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
+from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
 from headrace.core.payload import Codec, CodecRegistry
 from headrace.core.retry import Retry
+from headrace.data.current import offer
 from headrace.executors.base import Entry
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
@@ -42,6 +44,7 @@ from headrace.telemetry.tracing import Tracing
 if TYPE_CHECKING:
     from headrace.client.schedules import Schedules
     from headrace.core.schedule import NewSchedule
+    from headrace.data.catalog import Data
     from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
 
@@ -108,6 +111,7 @@ class App:
         self.workers = Workers(self._engine)
         self.jobs = Jobs(self._engine)
         self.commands = Commands(self._engine)
+        offer(self)
 
     # Defining.
 
@@ -197,6 +201,14 @@ class App:
         from headrace.client.schedules import Schedules
 
         return Schedules(self._engine)
+
+    @cached_property
+    def data(self) -> "Data":
+        """Its tables: `app.data.create(rows)`, `app.data.open(id)`. Kept at `data_url`, else beside the SQLite file."""
+        from headrace.data.catalog import Data
+
+        url = self.settings.data_url or _data_url(self.url)
+        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name))
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
@@ -364,6 +376,22 @@ class App:
 def _refuse_generators(function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise OptionError(f"{function!r} is a generator; a task returns its result once")
+
+
+def _data_url(url: str) -> str:
+    """The default place for tables: a folder beside the file of the database."""
+    path = sqlite_path(url) if url.startswith("sqlite") else ":memory:"
+    if path == ":memory:":
+        raise SettingsError(
+            f"this app keeps its tasks in {masked_url(url)}, so its tables have no place by default; set data_url, or "
+            "HEADRACE_DATA_URL, to a folder that every worker reaches, or to s3://…, or clickhouse://…"
+        )
+    return f"{path}.data"
+
+
+def _ledger_mark(url: str, name: str) -> str:
+    """Stands for the ledger in tables that several may keep in one place: its jobs and tasks have their own numbers."""
+    return blake2s(f"{masked_url(url)} {name}".encode(), digest_size=8).hexdigest()
 
 
 def _full_url(url: str) -> str:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from headrace.data.current import current_data, use
     from headrace.data.objects import Object, View
     from headrace.data.sources import SQL
+    from headrace.data.sweeping import sweep
 
-__all__ = ["SQL", "Backend", "Data", "Draft", "Object", "ObjectMeta", "View", "current_data", "use"]
+__all__ = ["SQL", "Backend", "Data", "Draft", "Object", "ObjectMeta", "View", "current_data", "sweep", "use"]
 
 _PLACES = {
     "SQL": "headrace.data.sources",
@@ -25,6 +26,7 @@ _PLACES = {
     "ObjectMeta": "headrace.data.backend",
     "View": "headrace.data.objects",
     "current_data": "headrace.data.current",
+    "sweep": "headrace.data.sweeping",
     "use": "headrace.data.current",
 }
 

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Generator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from headrace.core.errors import NoCurrentTask, SettingsError
@@ -13,20 +13,13 @@ if TYPE_CHECKING:
     from headrace.data.catalog import Data
 
 
-class HasData(Protocol):
-    """An app."""
-
-    @property
-    def data(self) -> "Data": ...
-
-
-_used: ContextVar["Data | HasData | None"] = ContextVar("headrace_data", default=None)
+_used: ContextVar["Data | None"] = ContextVar("headrace_data", default=None)
 _apps: WeakSet[Any] = WeakSet()
 
 
 @contextlib.contextmanager
-def use(place: "Data | HasData") -> Generator["Data"]:
-    """`with use(app):` (or a `Data`): objects within are made and found there."""
+def use(place: Any) -> Generator["Data"]:
+    """`with use(app):`, or a `Data`: objects within are made and found there."""
     found = _data_of(place)
     token = _used.set(found)
     try:
@@ -35,7 +28,7 @@ def use(place: "Data | HasData") -> Generator["Data"]:
         _used.reset(token)
 
 
-def offer(app: HasData) -> None:
+def offer(app: Any) -> None:
     """Make an app known in this process, for code that names none."""
     _apps.add(app)
 
@@ -45,7 +38,7 @@ def current_data() -> "Data":
     the same for all."""
     used = _used.get()
     if used is not None:
-        return _data_of(used)
+        return used
     source = getattr(running.get(), "source", None)
     if hasattr(source, "data"):
         return _data_of(source)

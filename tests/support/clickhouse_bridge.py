@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
 import chdb
@@ -29,6 +29,7 @@ class Bridge(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder = user = password = ""
     wbufsize = 1 << 16  # an answer is one write: two small ones would wait for each other
+    idle: ClassVar[dict[tuple[object, ...], list[Any]]] = {}
     seen: ClassVar[set[bytes]] = set()  # inserts of `cut_off` that were done
 
     def do_GET(self) -> None:
@@ -43,10 +44,12 @@ class Bridge(BaseHTTPRequestHandler):
         user = self._user()
         if user is None:
             return self._refuse(403, 516, "Authentication failed: password is incorrect, or there is no such user.")
-        query, database = given.pop("query", None), given.pop("database", "default")
-        data = body if query is not None else None
+        # A statement is a parameter or the body, and the rows of an insert follow it there.
+        if "query" not in given and (insert := re.match(rb"INSERT INTO .*? FORMAT \w+\n", body, re.DOTALL)):
+            given["query"], body = insert[0].decode(), body[insert.end() :]
+        query, data = (given.pop("query"), body) if "query" in given else (body.decode(), b"")
         try:
-            answer = self._run(query if query is not None else body.decode(), data, database, given)
+            answer = self._run(query, data, given.pop("database", "default"), given)
         except Exception as error:
             found = re.search(r"Code: (\d+)", str(error))
             return self._refuse(404 if "UNKNOWN_" in str(error) else 500, int(found[1]) if found else 0, str(error))
@@ -71,13 +74,17 @@ class Bridge(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(pieces)
 
-    def _run(self, query: str, data: bytes | None, database: str, given: dict[str, str]) -> bytes:
-        handle = chdb.connect(self.folder)  # settings and the database are the handle's, so each request has its own
+    def _run(self, query: str, data: bytes, database: str, given: dict[str, str]) -> bytes:
+        settings = {name: value for name, value in given.items() if name not in _INTERFACE and name[:6] != "param_"}
+        idle = self.idle.setdefault((database, *settings.items()), [])  # both are kept by the handle
         try:
+            handle = idle.pop()
+        except IndexError:
+            handle = chdb.connect(self.folder)
             handle.query(f"USE `{database}`")
-            for name, value in given.items():
-                if name not in _INTERFACE and not name.startswith("param_"):
-                    handle.query(f"SET {name} = '{value}'")
+            for name, value in settings.items():
+                handle.query(f"SET {name} = '{value}'")
+        try:
             params = {name[6:]: value for name, value in given.items() if name.startswith("param_")}
             if not data:
                 return handle.query(query, given.get("default_format", "TabSeparated"), params=params).bytes() or b""
@@ -89,7 +96,7 @@ class Bridge(BaseHTTPRequestHandler):
                 handle.query(f"{target} FROM INFILE '{file.name}' FORMAT{format}")
             return b""
         finally:
-            handle.close()
+            idle.append(handle)
 
     def _refuse(self, status: int, code: int, words: str) -> None:
         body = (words if words.startswith("Code: ") else f"Code: {code}. DB::Exception: {words}").encode()

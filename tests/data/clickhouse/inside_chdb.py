@@ -1,7 +1,6 @@
 """Objects in chDB, in the process of the tests that test_chdb.py starts for it."""
 
 import os
-import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from headrace.core.errors import DataError
 from headrace.data.formats.clickhouse.backend import ClickHouseBackend
-from headrace.testing.data_conformance import DataConformance
+from headrace.testing.data_conformance import Case, DataConformance
 from tests.data.clickhouse.cases import ID, NUMBERS, PlaceCases, draft, rows, write
 from tests.support.chdb import python
 
@@ -35,6 +34,32 @@ def place(url: str) -> Iterator[ClickHouseBackend]:
     place.close()
 
 
+class Engine:
+    """Held open, since to open it again takes longer than most tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self._keeper = ClickHouseBackend(f"{folder.as_uri().replace('file://', 'chdb://')}?database=keeper")
+
+    def hold(self) -> None:
+        self._keeper.meta(ID)
+
+    def let_go(self) -> None:
+        self._keeper.close()
+
+
+@pytest.fixture(scope="session")
+def engine(folder: Path) -> Iterator[Engine]:
+    engine = Engine(folder)
+    yield engine
+    engine.let_go()
+
+
+@pytest.fixture
+def held(engine: Engine) -> None:
+    engine.hold()
+
+
+@pytest.mark.usefixtures("held")
 class TestChdb(PlaceCases):
     pass
 
@@ -44,8 +69,12 @@ class TestChdbConformance(DataConformance):
     megabytes = 400
 
     @pytest.fixture(autouse=True)
-    def place(self, url: str) -> None:
+    def place(self, url: str, engine: Engine, case: Case) -> None:
         self.url = url
+        if case.needs_url:  # another process will open the folder
+            engine.let_go()
+        else:
+            engine.hold()
 
     def make_backend(self) -> ClickHouseBackend:
         assert self.url is not None
@@ -73,7 +102,8 @@ def test_a_second_process_is_told_who_has_the_folder(place: ClickHouseBackend, u
     assert len(rows(place)) == 5
 
 
-def test_a_second_folder_is_told_which_is_open(place: ClickHouseBackend, folder: Path, tmp_path: Path):
+def test_a_second_folder_is_told_which_is_open(place: ClickHouseBackend, engine: Engine, folder: Path, tmp_path: Path):
+    engine.let_go()
     write(place, NUMBERS.slice(0, 5))
     with pytest.raises(DataError, match=f"has chDB open on {folder}"):
         ClickHouseBackend(f"chdb://{tmp_path}/other").meta(ID)
@@ -114,7 +144,3 @@ def test_a_null_within_is_refused_by_the_path_to_it(place: ClickHouseBackend):
     with pytest.raises(DataError, match=r"'a\[\]\.b': ClickHouse cannot hold a null list<"):
         place.write(draft(), table.schema, table.to_batches())
     assert place.meta(ID) is None
-
-
-if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error", "-q", "--timeout=110"]))

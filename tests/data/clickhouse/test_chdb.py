@@ -10,12 +10,15 @@ import pytest
 
 from tests.support.chdb import need_chdb, python
 
+INSIDE = "tests/data/clickhouse/inside_chdb.py"
+OPTIONS = ("-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist", "--durations=5")
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_chdb_in_a_process_of_its_own():
     need_chdb()
-    with python("-m", "tests.data.clickhouse.inside_chdb") as inside:
+    with python("-m", "pytest", *OPTIONS, INSIDE) as inside:
         said, _ = inside.communicate(timeout=590)
     assert inside.returncode == 0, said
     passed = re.search(r"(\d+) passed", said)

@@ -1,8 +1,9 @@
 """The place: objects as tables of one ClickHouse database."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import batched
 from typing import Any, cast
 
 import pyarrow
@@ -16,6 +17,7 @@ from headrace.data.formats.clickhouse.columns import (
     Column,
     columns_of,
     decode,
+    in_one_line,
     literal,
     quoted,
     shown_name,
@@ -30,6 +32,7 @@ pa: Any = cast("Any", pyarrow)
 # What Arrow would give as a bare number or as bytes: the query's values become what a person means by them.
 _AS_TEXT = re.compile(r"(Nullable\()?(UUID|IPv4|IPv6|Enum8|Enum16|JSON|Object|Dynamic|Variant)\b")
 _AS_DATETIME64 = re.compile(r"(?:Nullable\()?DateTime(?:\(('[^']*')\))?\)?")
+_PARTS_AT_ONCE = 100  # of an object that is put together: one statement, one insert on the disk
 _WIDE = re.compile(r"\bU?Int(128|256)\b")
 
 
@@ -66,29 +69,32 @@ class ClickHouseBackend:
             return stage.publish(replace=replace)
 
     def concat(self, draft: Draft, parts: Sequence[str], *, replace: bool = False) -> ObjectMeta:
-        records = [self._record(part) for part in parts]
-        if not records:
+        _refuse_impossible(draft.id)
+        if not parts:
             raise DataError(f"object {draft.id}: there is nothing to make it of; name at least one part")
+        found = self._records(set(parts))
+        records = [found[part] if part in found else self._record(part) for part in parts]
         schema = records[0].meta.schema
         for record in records[1:]:
             if not record.meta.schema.equals(schema):
                 raise DataError(
                     f"objects {records[0].meta.id} and {record.meta.id} have different schemas, and an object has one: "
-                    f"{_in_one_line(schema)} and {_in_one_line(record.meta.schema)}"
+                    f"{in_one_line(schema)} and {in_one_line(record.meta.schema)}"
                 )
         stage = self._stage(draft, schema, replace=replace)
         with stage.open():
-            for record in records:
-                part = record.meta
+            for some in batched(records, _PARTS_AT_ONCE):
+                selects: list[str] = []
+                for record in some:
+                    chosen = ", ".join([*(quoted(name) for name in stage.names), f"{quoted(ROW)} + {stage.rows}"])
+                    whole = f"{quoted(record.meta.id)} WHERE {quoted(VERSION)} = {record.version}"
+                    selects.append(f"SELECT {chosen} FROM {whole}")
+                    stage.rows += record.meta.rows
                 try:
-                    stage.select(
-                        [quoted(name) for name in stage.names],
-                        f"{quoted(ROW)} + {stage.rows}",
-                        f"{quoted(part.id)} WHERE {quoted(VERSION)} = {record.version}",
-                    )
+                    stage.select(" UNION ALL ".join(selects))
                 except Refused as error:
-                    raise (_gone(part.id) if error.code == UNKNOWN_TABLE else error) from None
-                stage.rows += part.rows
+                    names = ", ".join(record.meta.id for record in some)
+                    raise (_gone(names) if error.code == UNKNOWN_TABLE else error) from None
             return stage.publish(replace=replace)
 
     def query(self, draft: Draft, sql: str, *, replace: bool = False) -> ObjectMeta:
@@ -106,7 +112,7 @@ class ClickHouseBackend:
         schema = pa.schema([field.with_name(shown_name(field.name)).remove_metadata() for field in schema])
         stage = self._stage(draft, schema, replace=replace)
         with stage.open():
-            stage.select(expressions, "rowNumberInAllBlocks()", source)
+            stage.select(f"SELECT {', '.join([*expressions, 'rowNumberInAllBlocks()'])} FROM {source}")
             stage.rows = stage.count()
             return stage.publish(replace=replace)
 
@@ -157,6 +163,15 @@ class ClickHouseBackend:
             for batch in batches:
                 yield decode(batch, columns)
 
+    def _records(self, ids: Collection[str]) -> dict[str, Record]:
+        names = ", ".join(literal(id) for id in ids if is_id(id))
+        with self._connections.client() as client:
+            found = client.query(
+                "SELECT name, comment FROM system.tables "
+                f"WHERE database = currentDatabase() AND name IN ({names or literal('')})"
+            ).result_rows
+        return {name: record for name, comment in found if (record := from_comment(comment)) is not None}
+
     def _record(self, id: str) -> Record:
         record = self._find(id)
         if record is None:
@@ -164,13 +179,7 @@ class ClickHouseBackend:
         return record
 
     def _find(self, id: str) -> Record | None:
-        if not is_id(id):
-            return None
-        with self._connections.client() as client:
-            found = client.query(
-                f"SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = {literal(id)}"
-            ).result_rows
-        return from_comment(found[0][0]) if found else None
+        return self._records([id]).get(id) if is_id(id) else None
 
     # --- removing -----------------------------------------------------------------------------------------------------
 
@@ -207,12 +216,16 @@ class ClickHouseBackend:
         return pruned
 
     def _stage(self, draft: Draft, schema: Schema, *, replace: bool) -> Stage:
-        if not is_id(draft.id):
-            raise DataError(f"{draft.id!r} is no id of an object")
+        _refuse_impossible(draft.id)
         stage = Stage(self._connections, draft, schema)
         if not replace and self._find(draft.id) is not None:
             raise ObjectExists(f"object {draft.id} exists already; nothing changed")
         return stage
+
+
+def _refuse_impossible(id: str) -> None:
+    if not is_id(id):
+        raise DataError(f"{id!r} cannot be the id of an object: write obj_ and small letters, digits or _")
 
 
 def page_statement(record: Record, names: Sequence[str], first: int, last: int) -> str:
@@ -252,7 +265,3 @@ def _gone(id: str) -> NotFound:
 
 def _cut_off(id: str, words: str) -> StoreUnavailable:
     return StoreUnavailable(f"the answer with rows of object {id} was cut off, read them again: {words}")
-
-
-def _in_one_line(schema: Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)

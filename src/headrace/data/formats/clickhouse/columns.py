@@ -169,6 +169,10 @@ def _zone(name: str | None) -> str:
     return "UTC"
 
 
+def in_one_line(schema: Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,8 @@ _SETTINGS = {
     "output_format_arrow_string_as_string": 1,
     "query_plan_remove_redundant_sorting": 0,  # the order of a query is what its rows are numbered by
 }
+# Compression is for a wire, and there is none. What ClickHouse gathers of a SELECT before it stores it is our memory.
+_IN_PROCESS = {"output_format_arrow_compression_method": "none", "min_insert_block_size_bytes": 32 << 20}
 
 _engine_guard = threading.Lock()
 _engine_opened_by: int | None = None  # the process that opened chDB; a child that it forks inherits the number
@@ -134,8 +136,7 @@ def _open_engine(driver: Any, address: Address) -> Any:
         except OSError as error:
             raise DataError(f"{address.url}: the folder cannot be made: {error}") from None
         try:
-            # Compression is for a wire, and there is none.
-            settings = {**_SETTINGS, "output_format_arrow_compression_method": "none"}
+            settings = {**_SETTINGS, **_IN_PROCESS}
             client = driver.get_client(interface="chdb", path=str(path), settings=settings)
         except driver.driver.exceptions.ProgrammingError as error:
             raise _why_not_opened(path, address, str(error)) from None

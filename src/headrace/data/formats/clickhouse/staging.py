@@ -10,15 +10,36 @@ import pyarrow
 
 from headrace.core.errors import DataError, HeadraceError, ObjectExists, StoreUnavailable
 from headrace.data.backend import Draft, ObjectMeta, RecordBatch, Schema
-from headrace.data.formats.clickhouse.columns import ROW, VERSION, Column, columns_of, encode, literal, quoted
+from headrace.data.formats.clickhouse.columns import (
+    ROW,
+    VERSION,
+    Column,
+    columns_of,
+    encode,
+    in_one_line,
+    literal,
+    quoted,
+)
 from headrace.data.formats.clickhouse.connection import TABLE_EXISTS, UNKNOWN_TABLE, Connections, Refused
 from headrace.data.formats.clickhouse.record import Record, complete, to_comment
 
 pa: Any = cast("Any", pyarrow)
 
 PREFIX = "stage_"
-_BLOCK_ROWS, _BLOCK_BYTES = 1_000_000, 32 << 20
-_PAGE_BYTES = 16 << 20
+_BLOCK_ROWS, _BLOCK_BYTES = 1_000_000, 16 << 20
+_PAGE_BYTES = 8 << 20
+_TABLE_SETTINGS = {
+    # What is acknowledged is on the disk.
+    "fsync_after_insert": 1,
+    "fsync_part_directory": 1,
+    # A block that the driver sent twice, because the answer was lost, is stored once.
+    "non_replicated_deduplication_window": 10_000,
+    # Rows come in the order of the key and never change, so large parts gain nothing by being merged: everything would
+    # be written several times, which took chDB 100 MB more. And no insert is to wait for merges that do not come.
+    "max_bytes_to_merge_at_max_space_in_pool": 64 << 20,
+    "parts_to_delay_insert": 1_000_000,
+    "parts_to_throw_insert": 1_000_000,
+}
 
 
 class Stage:
@@ -45,9 +66,8 @@ class Stage:
             f"CREATE TABLE {self.table} ({quoted(ROW)} UInt64 CODEC(Delta, LZ4), "
             + "".join(f"{definition}, " for definition in definitions)
             # Every statement of a reader asks for it: one that began before a replacement gets no row of the new table.
-            + f"{quoted(VERSION)} UInt64 ALIAS {self._version}) ENGINE = MergeTree ORDER BY {quoted(ROW)} SETTINGS "
-            # What is acknowledged is on the disk; a block that the driver sent twice over a bad line is stored once.
-            "fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 10000"
+            + f"{quoted(VERSION)} UInt64 ALIAS {self._version}) ENGINE = MergeTree ORDER BY {quoted(ROW)} "
+            + f"SETTINGS {', '.join(f'{name} = {value}' for name, value in _TABLE_SETTINGS.items())}"
         )
         try:
             yield self
@@ -60,6 +80,11 @@ class Stage:
         for block in blocks(batches):
             encoded: list[Any] = []
             for batch in block:
+                if not batch.schema.equals(self.schema):
+                    raise DataError(
+                        f"object {self.draft.id} has {in_one_line(self.schema)}, and a batch that came for it has "
+                        f"{in_one_line(batch.schema)}; nothing was kept"
+                    )
                 encoded.append(encode(batch, self.columns, self.rows))
                 self.rows += batch.num_rows
             sink = io.BytesIO()
@@ -69,12 +94,10 @@ class Stage:
             with self._connections.client() as client:
                 client.raw_insert(self.table, encoded[0].schema.names, sink.getvalue(), fmt="ArrowStream")
 
-    def select(self, expressions: Sequence[str], number: str, source: str) -> None:
-        """Rows that ClickHouse itself brings; `expressions` are for `names`, in their order."""
-        self.command(
-            f"INSERT INTO {self.table} ({', '.join(quoted(name) for name in [*self.names, ROW])}) "
-            f"SELECT {', '.join([*expressions, number])} FROM {source}"
-        )
+    def select(self, query: str) -> None:
+        """Rows that ClickHouse itself brings: their columns are those of `names`, and then their number."""
+        columns = ", ".join(quoted(name) for name in [*self.names, ROW])
+        self.command(f"INSERT INTO {self.table} ({columns}) {query}")
 
     def publish(self, *, replace: bool) -> ObjectMeta:
         """Complete it, and give it its name. ObjectExists when that is taken."""

@@ -17,6 +17,7 @@ from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
+from headrace.store.sqlite.outlining import Outlining
 from headrace.store.sqlite.retrying import Retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -34,6 +35,7 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Outlining,
     Scheduling,
     Inspecting,
     Checkpointing,

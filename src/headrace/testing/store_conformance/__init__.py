@@ -31,6 +31,7 @@ from headrace.testing.store_conformance import (
     lanes_and_priorities,
     liveness_and_rescue,
     logs,
+    outlines,
     plain_successes,
     queues,
     refused_reports,
@@ -48,7 +49,7 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
     refused_reports, dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints,
-    logs, schedules, concurrency,
+    logs, outlines, schedules, concurrency,
 )  # fmt: skip
 
 

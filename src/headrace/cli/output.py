@@ -119,6 +119,13 @@ def print_json_line(value: Any) -> None:
     print(orjson.dumps(plain(value)).decode(), flush=True)
 
 
+def print_json_part(before: str, value: Any = None, after: str | None = None) -> None:
+    """One value of a larger text that is written as it comes, without secrets; without `after` the text alone."""
+    import orjson
+
+    sys.stdout.write(before if after is None else f"{before}{orjson.dumps(plain(value)).decode()}{after}")
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     texts = [[_cell(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     if not texts:
@@ -156,6 +163,14 @@ def _print_for_programs(title: str, columns: Sequence[str], rows: list[list[str]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
     sys.stdout.flush()
+
+
+def print_lines(lines: Iterable[Sequence[tuple[str, str]]]) -> None:
+    """Lines of (text, style). What a task put in has gone through `redacted` and `visible` before."""
+    from rich.text import Text
+
+    for line in lines:
+        console.print(Text.assemble(*line))
 
 
 def visible(text: str) -> str:

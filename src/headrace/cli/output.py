@@ -119,13 +119,6 @@ def print_json_line(value: Any) -> None:
     print(orjson.dumps(plain(value)).decode(), flush=True)
 
 
-def print_json_part(before: str, value: Any = None, after: str | None = None) -> None:
-    """One value of a larger text that is written as it comes, without secrets; without `after` the text alone."""
-    import orjson
-
-    sys.stdout.write(before if after is None else f"{before}{orjson.dumps(plain(value)).decode()}{after}")
-
-
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     texts = [[_cell(column, cell) for column, cell in zip(columns, row, strict=True)] for row in rows]
     if not texts:
@@ -175,6 +168,8 @@ def print_lines(lines: Iterable[Sequence[tuple[str, str]]]) -> None:
 
 def visible(text: str) -> str:
     """Text of a task on one line, without what would move the cursor of the reader's terminal."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else " " for character in text)
 
 

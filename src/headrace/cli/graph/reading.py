@@ -1,10 +1,11 @@
 """A job's graph out of the store: page by page, with nothing kept that the drawing does not need."""
 
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from headrace.cli.graph.folding import Folded, Folding
-from headrace.cli.output import print_json_part, redacted, visible
+from headrace.cli.output import as_json, redacted, visible
 from headrace.core.errors import NotFound
 from headrace.core.task import Edge, JobHooks, JobRecord, Outlined
 from headrace.store.base import Store
@@ -31,10 +32,11 @@ async def folded(store: Store, record: JobRecord, *, whole: bool) -> Folded:
     return folding.folded()
 
 
-async def pages(store: Store, job: int) -> AsyncIterator[tuple[list[Outlined], Sequence[Edge]]]:
+async def pages(store: Store, job: int, *, edges: bool = True) -> AsyncIterator[tuple[list[Outlined], Sequence[Edge]]]:
+    """Its tasks in the order of their ids, and what they wait for."""
     after = 0
     while page := await store.outline(job, after=after, limit=_PAGE):
-        yield page, await store.edges([row.id for row in page])
+        yield page, await store.edges([row.id for row in page]) if edges else []
         after = page[-1].id
         if len(page) < _PAGE:
             return
@@ -43,21 +45,37 @@ async def pages(store: Store, job: int) -> AsyncIterator[tuple[list[Outlined], S
 async def print_json_of(store: Store, record: JobRecord, hooks: JobHooks) -> None:
     """As one JSON object, written as it is read: a page of it is in memory. Edges come behind the nodes, so the job is
     read twice."""
-    print_json_part('{"job": ', record, ', "hooks": ')
-    print_json_part("", hooks, ', "nodes": [')
-    first = True
-    async for page, _ in pages(store, record.id):
-        for row in page:
-            print_json_part("\n" if first else ",\n", row._asdict(), "")
-            first = False
-    print_json_part('\n], "edges": [')
-    first = True
+    _write(f'{{"job": {as_json(record)}, "hooks": {as_json(hooks)}, "nodes": [')
+    written = 0
+    async for page, _ in pages(store, record.id, edges=False):
+        written = _write_items([_node(row) for row in page], written)
+    _write('\n], "edges": [')
+    written = 0
     async for _, edges in pages(store, record.id):
-        for edge in edges:
-            value = {"from": str(edge.upstream), "to": str(edge.task), "kind": edge.kind, "input": edge.input}
-            print_json_part("\n" if first else ",\n", value, "")
-            first = False
-    print_json_part("\n]}\n")
+        written = _write_items([_edge(edge) for edge in edges], written)
+    _write("\n]}\n")
+
+
+def _node(row: Outlined) -> dict[str, Any]:
+    return row._asdict() | {"id": str(row.id), "error": None if row.error is None else redacted(row.error)}
+
+
+def _edge(edge: Edge) -> dict[str, Any]:
+    return {"from": str(edge.upstream), "to": str(edge.task), "kind": edge.kind, "input": edge.input}
+
+
+def _write_items(items: Sequence[dict[str, Any]], before: int) -> int:
+    import orjson
+
+    if items:
+        text = ",\n".join(orjson.dumps(item).decode() for item in items)
+        _write(f"{',' if before else ''}\n{text}")
+    return before + len(items)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _shown(row: Outlined) -> Outlined:

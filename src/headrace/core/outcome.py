@@ -79,7 +79,7 @@ class Retried:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
     """A durable step gave the slot back: resume after `delay`, when the event of the wait named `step` arrives (or its
-    time is over), or when `task` has ended. Never charged.
+    time is over, `delay` after the wait began), or when `task` has ended. Never charged.
     """
 
     delay: float | None = None

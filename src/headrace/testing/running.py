@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
+from headrace.client.bridge import on_store
 from headrace.client.engine import Engine
 from headrace.core.clock import MovableClock
 from headrace.core.lanes import Lane
-from headrace.core.outcome import Cancelled, Released
+from headrace.core.outcome import Cancelled, Outcome, Released, Suspended
 from headrace.core.settlement import Settlement
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref, TaskFilter, TaskRecord, Want
@@ -29,6 +30,9 @@ from headrace.testing.tally import Tally
 from headrace.worker.execution import Pipeline
 from headrace.worker.holding import Held
 from headrace.worker.identity import new_worker_id
+from headrace.worker.inputs import OPTION as INPUTS
+from headrace.worker.inputs import Inputs
+from headrace.worker.keeping import result_keeper
 from headrace.worker.options import WorkerOptions
 from headrace.worker.services.words import Words
 from headrace.worker.worker import worker_record
@@ -51,6 +55,7 @@ class Runner:
         self._pipeline = Pipeline(app, rng=random.Random(seed))  # the jitter of retries is the same in every run
         self._place = Place(source=app, rooms=self.rooms, worker=self.worker)
         self._registered = False
+        self._waits: dict[tuple[int, str], datetime] = {}
 
     # --- what is ready ------------------------------------------------------------------------------------------------
 
@@ -104,6 +109,8 @@ class Runner:
                 if held.ref not in admission.admitted:
                     return
             prepared = self._pipeline.prepare(claim)
+            if isinstance(prepared, Launch) and INPUTS in prepared.options:
+                prepared = await self._filled(prepared)
             if isinstance(prepared, Launch):
                 launch = prepared
                 ran = await self._entered(launch, tally, words)
@@ -114,7 +121,8 @@ class Runner:
             if isinstance(ran.outcome, Released) and (ran.unknown or launch is None):
                 tally.unknown[claim.id] = claim.name
             await words.flush()
-            await self._finish(self._settled(held, ran, launch))
+            await self._finish(self._settled(held, await self._kept(held.ref, ran), launch))
+            await self._note_wait(claim.id, ran)
         except BaseException:
             # Interrupted: by Ctrl-C, or because the test was cancelled. Nobody would ever finish it.
             await self._finish(self._settled(held, Ran(outcome=Released()), launch))
@@ -136,20 +144,42 @@ class Runner:
             case Started.REFUSED:
                 return None
 
+    async def _kept(self, ref: Ref, ran: Ran) -> Ran:
+        keeper = result_keeper(self.app)
+        return ran if keeper is None or not keeper.wants(ran) else await on_store(lambda: keeper.kept(ref, ran))
+
+    async def _note_wait(self, task: int, ran: Ran) -> None:
+        """Of a task that waits for an event: until when. A wait that went on before has its time from then."""
+        outcome = ran.outcome
+        if isinstance(outcome, Suspended) and outcome.step is not None and outcome.delay is not None:
+            now = await self._engine.run(lambda store: store.now())
+            self._waits.setdefault((task, outcome.step), now + timedelta(seconds=outcome.delay))
+
     def _settled(self, held: Held, ran: Ran, launch: Launch | None) -> Settlement:
         executor = EXECUTOR if ran.ran_for is not None else None
         return self._pipeline.settle(held, ran.outcome, launch=launch, ran_for=ran.ran_for, executor=executor)
 
     async def _finish(self, settlement: Settlement) -> None:
-        await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        report = await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        while report.releasing and await self._engine.run(lambda store: store.release()):
+            pass
+
+    async def _filled(self, launch: Launch) -> Launch | Outcome:
+        """On the loop of the store: whoever blocks has none on which it could read several results at once."""
+        engine = self._engine
+
+        async def fill(store: Store) -> Launch | Outcome:
+            return await Inputs(read=store.inputs, codecs=engine.codecs, blobs=lambda: engine.blobs).filled(launch)
+
+        return await engine.run(fill)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def skip_wait(self, tally: Tally, *, retries: bool, scheduled: bool) -> bool:
         """Move the clock to the next instant at which a task of that kind is due; False when none waits."""
         now = await self._engine.run(lambda store: store.now())
-        waits = [
-            record
+        due = [
+            record.eligible_at
             for record in await self.pending()
             if record.waiting_on is None
             and record.eligible_at > now
@@ -157,10 +187,15 @@ class Runner:
             # A task that was claimed before waits after an attempt; one that never was, for the time it was given.
             and (retries if record.claim_no > 0 else scheduled)
         ]
-        if not waits:
+        if retries and self._waits:
+            blocked = {record.id for record in await self.records([task for task, _ in self._waits]) if _waits(record)}
+            self._waits = {wait: until for wait, until in self._waits.items() if wait[0] in blocked and until > now}
+            due += self._waits.values()
+        if not due:
             return False
-        self._movable_clock().move_to(min(record.eligible_at for record in waits))
+        self._movable_clock().move_to(min(due))
         # What a worker does on the side, in case somebody's time has come.
+        await self._engine.run(lambda store: store.deliver())
         await self._engine.run(lambda store: store.expire())
         await self._engine.run(lambda store: store.unpark())
         return True
@@ -202,6 +237,10 @@ async def listed(app: TestedApp, criteria: TaskFilter, *, may_block: bool = Fals
         if len(page) < _PAGE:
             return sorted({record.id: record for record in found}.values(), key=lambda record: record.id)
         criteria = replace(criteria, before=_last_seen(page[-1]))
+
+
+def _waits(record: TaskRecord) -> bool:
+    return record.state is TaskState.BLOCKED and (record.waiting_on or "").startswith("event:")
 
 
 def _last_seen(record: TaskRecord) -> tuple[datetime, int]:

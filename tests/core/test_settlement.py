@@ -143,7 +143,7 @@ def test_success_while_cancelling_is_success():
             Lost(error=ERROR),
             Snoozed(delay=1),
             Retried(delay=1, message="m"),
-            Suspended(event="e"),
+            Suspended(step="e"),
             Released(),
             Cancelled(reason="user"),
             Expired(),

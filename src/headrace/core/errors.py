@@ -7,6 +7,7 @@
     ├── EnqueueError             refused before anything was written
     │   ├── PayloadError         a value that is not JSON: NaN, huge integers, naive datetimes, unknown objects
     │   ├── ArgumentError        arguments that do not fit the task's signature
+    │   ├── GraphError           a graph that cannot be: a circle, an edge to nowhere, a result nobody takes
     │   ├── UnknownTask          no task of that name is registered
     │   ├── EntrypointError      a dotted path that cannot be imported
     │   ├── DuplicateTask        a unique key is taken and the caller asked to be refused
@@ -29,6 +30,8 @@
     ├── LeaseLost                this worker's lease is gone; it stops and starts anew
     ├── RunningLoop              a blocking call on a thread that runs an event loop
     ├── NoCurrentTask            `current` used outside a running task
+    ├── NotAllowed               this person may not decide that
+    ├── WaitTimeout              `current.wait`: the event did not come in time
     └── control raised inside tasks
         ├── Permanent            never retry this
         ├── Transient            retry this even where the policy would not
@@ -67,6 +70,10 @@ class PayloadError(EnqueueError, ValueError):
 
 class ArgumentError(EnqueueError, TypeError):
     """Arguments do not fit the signature of the task."""
+
+
+class GraphError(EnqueueError, ValueError):
+    """A graph of tasks cannot be: a circle, an edge to a task that is not there, a result that nobody takes."""
 
 
 class UnknownTask(EnqueueError, LookupError):
@@ -198,6 +205,14 @@ class RunningLoop(HeadraceError, RuntimeError):
 
 class NoCurrentTask(HeadraceError, RuntimeError):
     """`current` was used outside a running task."""
+
+
+class NotAllowed(HeadraceError, PermissionError):
+    """Whoever decided has not the role that the decision asks for; nothing changed."""
+
+
+class WaitTimeout(HeadraceError, TimeoutError):
+    """`current.wait` waited as long as it was told, and the event did not come."""
 
 
 class Permanent(HeadraceError):

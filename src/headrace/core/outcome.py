@@ -78,10 +78,13 @@ class Retried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
-    """A durable step gave the slot back: resume after `delay`, or when `event` arrives. Never charged."""
+    """A durable step gave the slot back: resume after `delay`, when the event of the wait named `step` arrives (or its
+    time is over), or when `task` has ended. Never charged.
+    """
 
     delay: float | None = None
-    event: str | None = None
+    step: str | None = None
+    task: int | None = None
 
 
 @value

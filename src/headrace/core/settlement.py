@@ -46,6 +46,9 @@ class Settlement:
     ran_for: float | None = None  # seconds inside user code; None when it never started
     recorded_by: str = "worker"
     executor: str | None = None
+    # With state blocked: the name of the wait whose event resumes it, or the id of the task whose end does. Where that
+    # has come meanwhile, the store makes it pending at once.
+    awaits: str | int | None = None
 
     @property
     def terminal(self) -> bool:
@@ -177,11 +180,12 @@ def settle(
             if execution.cancelling:
                 return cancelled(Reason.USER, None, charged=False)
             return write(TaskState.PENDING, delay=wait, attempt=AttemptState.SNOOZED)
-        case Suspended(delay=wait, event=event):
+        case Suspended(delay=wait, step=step, task=task):
             if execution.cancelling:
                 return cancelled(Reason.USER, None, charged=False)
-            state = TaskState.BLOCKED if event else TaskState.PENDING
-            return write(state, delay=wait or 0.0, attempt=AttemptState.SUSPENDED)
+            awaits = task if step is None else step
+            state = TaskState.PENDING if awaits is None else TaskState.BLOCKED
+            return write(state, delay=wait or 0.0, attempt=AttemptState.SUSPENDED, awaits=awaits)
         case Cancelled(reason=reason, message=message):
             return cancelled(reason, message, charged=execution.ran_for is not None)
         case Released(delay=wait, suspect=suspect, attempt=attempt):

@@ -1,8 +1,9 @@
 """The values that cross the seam between clients, stores and workers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from headrace.core.lanes import Lane
@@ -23,6 +24,24 @@ class Key:
     key: str
     ttl: float | None = None  # seconds the key outlives the task (idem: from the enqueue on); None: freed at the end
     on_conflict: OnConflict = "return"
+
+
+class EdgeKind(StrEnum):
+    """When a task that waits for another may run."""
+
+    ON_SUCCESS = "on_success"  # once it has completed
+    ON_DONE = "on_done"  # once it has ended, in whatever way
+    ON_FAILURE = "on_failure"  # once it has failed (or was rejected), and not otherwise
+
+
+@value
+class After:
+    """An edge from a new task to one that it waits for."""
+
+    task: int  # its place among the tasks of the same call where `local`, else its id
+    kind: EdgeKind = EdgeKind.ON_SUCCESS
+    input: int | None = None  # which of the task's inputs (options["inputs"]) gets its result; None passes nothing on
+    local: bool = False
 
 
 @value
@@ -49,11 +68,12 @@ class NewTask:
     dead_letter: bool = False  # its policy keeps dead letters: it is one when it fails, in whatever way
     approval: bool = False  # waits as pending_approval
     max_wait: float | None = None  # debounce: a replaced task is never later than its first creation + max_wait
+    after: tuple[After, ...] = ()  # blocked until these allow it; of its own job, or of none where it has none
 
     @property
     def plain(self) -> bool:
-        """No keys, no job: may share a transaction with other callers' tasks."""
-        return not self.keys and self.job is None
+        """No keys, no job, no edges: may share a transaction with other callers' tasks."""
+        return not self.keys and self.job is None and not self.after
 
 
 class Enqueued(NamedTuple):
@@ -233,7 +253,9 @@ class WorkerRecord:
 class NewJob:
     name: str
     description: str | None = None
-    tasks: tuple[NewTask, ...] = ()
+    # In the order of their edges: what one waits for comes before it. Read in batches, more than once when a commit is
+    # repeated, so that it may be larger than memory.
+    tasks: Collection[NewTask] = ()
     timeout: float | None = 86_400.0
     on_success: NewTask | None = None
     on_failure: NewTask | None = None  # runs once per run of the job, whatever way it failed or was cancelled
@@ -262,6 +284,42 @@ class JobRecord:
     @property
     def open(self) -> int:
         return self.total - self.completed - self.failed - self.cancelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A task and one that it waits for, or waited for."""
+
+    task: int
+    upstream: int
+    kind: EdgeKind
+    input: int | None
+    place: int  # among the edges of its task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """The result of a task, for one that waited for it. `state` other than completed has none."""
+
+    input: int
+    place: int
+    task: int
+    name: str
+    state: TaskState
+    codec: str
+    result: str | None
+    result_ref: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What a wait for an event came to; `payload` is canonical JSON, None when its time was over first."""
+
+    payload: str | None
+
+    @property
+    def timed_out(self) -> bool:
+        return self.payload is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,14 @@ from headrace.core.states import JobState
 from headrace.core.task import (
     AttemptRecord,
     ClaimedTask,
+    Edge,
     Enqueued,
+    Input,
     JobRecord,
     NewJob,
     NewTask,
     QueueRecord,
+    Received,
     Ref,
     TaskFilter,
     TaskRecord,
@@ -37,6 +40,8 @@ from headrace.core.task import (
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
+# Dependents of one task that its finish frees itself; more of them are left to `release`.
+RELEASED_AT_ONCE = 1000
 
 
 class Statement(NamedTuple):
@@ -56,6 +61,7 @@ class FinishReport:
     accepted: frozenset[Ref]
     repeated: frozenset[Ref] = frozenset()  # already written by an earlier try of the same report: a success
     refused: frozenset[Ref] = frozenset()  # the claim no longer held; recorded as a late report
+    releasing: bool = False  # more dependents were freed than one transaction takes: call `release`
     claimed: tuple[ClaimedTask, ...] = ()
 
 
@@ -108,6 +114,8 @@ class Pruned:
     keys: int = 0
     jobs: int = 0
     runs: int = 0  # of schedules
+    events: int = 0
+    blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +210,9 @@ class TaskVerbs(Protocol):
     async def retry(self, ids: Sequence[int]) -> list[int]:
         """Open a new run (run_no + 1, fresh budget, retry lane, age from now) of tasks that ended; the ids it changed.
 
-        Two at once: one run. A job that had ended opens again with run_no + 1.
+        Two at once: one run. A job that had ended opens again with run_no + 1. Those that were cancelled as
+        `upstream_failed` or `skipped` because of one of them are blocked again, with whatever they wait for; they are
+        among the answers.
         """
         ...
 
@@ -258,6 +268,15 @@ class Upkeep(Protocol):
         """Add (worker, queue, name, outcome, n) to this minute's counts."""
         ...
 
+    async def release(self, *, limit: int = 1000) -> int:
+        """Go on with dependents of ended tasks that were too many for the transaction that ended them (more than
+        RELEASED_AT_ONCE of one task), up to `limit`; how many it looked at, 0 when nothing is left."""
+        ...
+
+    async def deliver(self, *, limit: int = 500) -> int:
+        """Resume tasks whose event came while they were about to wait for it, or whose wait is over by the clock."""
+        ...
+
     async def lead(self, role: str, worker: str, *, lease: float) -> bool:
         """Take or renew the leadership of a role; False while another holds it."""
         ...
@@ -301,7 +320,10 @@ class Jobs(Protocol):
         ...
 
     async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
-        """The job and its tasks in one transaction."""
+        """The job and its tasks with their edges in one transaction, written batch by batch: the memory it takes grows
+        with the number of tasks by their ids alone. GraphError when an edge leads to a later place, or to a task that
+        is not of this job.
+        """
         ...
 
     async def get_job(self, job: int) -> JobRecord | None: ...
@@ -315,9 +337,42 @@ class Jobs(Protocol):
         ...
 
     async def retry_failed(self, job: int) -> list[int]:
-        """Open a new run of the job, its failed and cancelled tasks pending again.
+        """Open a new run of the job: its failed tasks, and those that were cancelled because of them or with the job,
+        pending again, or blocked where what they wait for is not done.
 
         WrongState unless it failed or was cancelled.
+        """
+        ...
+
+
+class Graphs(Protocol):
+    """Tasks that wait for others. The edges of a task are written with it (NewTask.after) and never change, but for
+    the one that a `Suspended(task=…)` adds.
+
+    Whatever ends a task settles in the same transaction what waits for it, as `core.advance` says: barriers fall, what
+    is free becomes pending (or pending_approval), what can never run is cancelled, and so on down the graph.
+    """
+
+    async def clear(self, task: int) -> list[int]:
+        """Open a new run of a task that ended and of everything below it, whatever became of that, without the
+        checkpoints of their earlier runs; all of them in one transaction, their ids. The task itself is pending or
+        blocked, the rest is blocked. The job opens again. NotFound; WrongState while one of them is in a worker's
+        hands, or the task has not ended.
+        """
+        ...
+
+    async def inputs(self, task: int) -> list[Input]:
+        """The results that the edges of a task pass on to it, by input and place."""
+        ...
+
+    async def edges(self, tasks: Sequence[int]) -> list[Edge]:
+        """What these tasks wait for, or waited for; by task and place."""
+        ...
+
+    async def decide(self, task: int, *, approved: bool, by: str, note: str | None = None) -> TaskRecord:
+        """Approve or reject a task that is pending_approval. Approved it is pending, and its checkpoint `approval` says
+        who and when: {"by": …, "note": …, "at": ISO instant}. Rejected it has ended, with reason `by` in its message.
+        NotFound; WrongState when it does not wait for that (any more): of two at once, one decides.
         """
         ...
 
@@ -468,7 +523,35 @@ class Checkpoints(Protocol):
         """The value that stands (the first one stored wins); None when the claim no longer holds."""
         ...
 
+    async def spawn(self, worker: str, ref: Ref, name: str, task: NewTask) -> int | None:
+        """Enqueue a task and store its id as the checkpoint `name`, in one transaction and once: the id that stands;
+        None when the claim no longer holds."""
+        ...
+
     async def checkpoints(self, task: int) -> dict[str, str]: ...
+
+
+class Events(Protocol):
+    """What tasks wait for that is no task: something that happened, by name and key."""
+
+    async def send(self, event: str, key: str, payload: str) -> int:
+        """Keep an event (its id) and resume the tasks that wait for it, in one transaction."""
+        ...
+
+    def send_program(self, event: str, key: str, payload: str) -> Program[int]:
+        """The same for a user's own transaction, without touching a task's row: `deliver` resumes them soon after the
+        commit."""
+        ...
+
+    async def receive(
+        self, worker: str, ref: Ref, step: str, *, event: str, key: str, timeout: float | None
+    ) -> Received | None:
+        """The event that the wait named `step` takes: the oldest of that name and key that was sent since the task's
+        present run was enqueued and that no other wait of the task has taken. It is stored as that step's checkpoint,
+        and so is a timeout, so that a later attempt gets the same answer. None: there is none yet, and the wait is
+        noted, its time counted from the first call. LeaseLost when the claim no longer holds. One transaction.
+        """
+        ...
 
 
 class Administration(Protocol):
@@ -500,7 +583,19 @@ class Wakeups(Protocol):
 
 
 class Store(
-    TaskVerbs, Upkeep, Liveness, Jobs, Schedules, Queues, Inspection, Checkpoints, Administration, Wakeups, Protocol
+    TaskVerbs,
+    Upkeep,
+    Liveness,
+    Jobs,
+    Graphs,
+    Schedules,
+    Queues,
+    Inspection,
+    Checkpoints,
+    Events,
+    Administration,
+    Wakeups,
+    Protocol,
 ):
     """Everything. `open` connects and checks the schema (an SQLite file without one gets it); nothing else connects."""
 

@@ -315,6 +315,57 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("created_at", Instant, nullable=False),
         PrimaryKeyConstraint("task", "name"),
     )
+    # An edge: `task` waits for `upstream`. Written once; what is left to wait for is counted in `barriers`.
+    table(
+        "dependencies",
+        Column("task", BigInteger, nullable=False),
+        Column("place", Integer, nullable=False),
+        Column("upstream", BigInteger, nullable=False),
+        Column("kind", SmallInteger, nullable=False),  # 0 on_success, 1 on_done, 2 on_failure
+        Column("input", Integer),
+        PrimaryKeyConstraint("task", "place"),
+        CheckConstraint("kind IN (0, 1, 2)", name=f"{name}_dependencies_kind"),
+        index("dependencies", "upstream", "upstream", "task", "kind"),
+    )
+    # How many of its edges a blocked task still waits for. Narrow: a fan-in of many updates its row once per batch.
+    table(
+        "barriers",
+        Column("task", number_of_row, primary_key=True, autoincrement=False),
+        Column("remaining", Integer, nullable=False),
+        CheckConstraint("remaining >= 0", name=f"{name}_barriers_remaining"),
+        fillfactor=50,
+    )
+    # An ended task with more dependents than one transaction frees: those up to `after` have been looked at.
+    table(
+        "releases",
+        Column("upstream", number_of_row, primary_key=True, autoincrement=False),
+        Column("state", Text, nullable=False),  # in which it ended
+        Column("after", BigInteger, nullable=False),
+    )
+    table(
+        "events",
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
+        Column("name", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("payload", Text, nullable=False),
+        Column("created_at", Instant, nullable=False),
+        index("events", "name", "name", "key", "created_at", "id"),
+        index("events", "created", "created_at"),
+    )
+    # A wait of a durable task for an event; kept with its checkpoints, `taken` says which event it was.
+    table(
+        "waits",
+        Column("task", BigInteger, nullable=False),
+        Column("step", Text, nullable=False),
+        Column("event", Text, nullable=False),
+        Column("key", Text, nullable=False),
+        Column("expires_at", Instant),
+        Column("taken", BigInteger),
+        flag("over"),  # taken, or its time is over
+        PrimaryKeyConstraint("task", "step"),
+        index("waits", "event", "event", "key", where="NOT over"),
+        index("waits", "expires", "expires_at", where="NOT over AND expires_at IS NOT NULL"),
+    )
     table(
         "queues",
         Column("name", Text, primary_key=True),

@@ -30,11 +30,14 @@ from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
 from headrace.core.payload import Codec, CodecRegistry
 from headrace.core.retry import Retry
+from headrace.core.task import ClaimedTask
 from headrace.data.current import offer
 from headrace.executors.base import Entry
+from headrace.executors.ledger import Ledger
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
+from headrace.store.blobs.base import Blobs
 from headrace.store.connect import masked_url, sqlite_path
 from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from headrace.data.catalog import Data
     from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
+    from headrace.workflows.signatures import Signature
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -215,6 +219,16 @@ class App:
         commit. The block neither begins nor commits anything itself."""
         return TransactionScope(self._engine, connection)
 
+    async def asend(self, event: str, key: str = "", payload: Any = None) -> int:
+        """Say that something happened: tasks that wait for it with `current.wait(event, key)` go on with the payload.
+
+        Durable when this returns, or part of your own transaction: in a block of `app.transaction` tasks go on within
+        a second of your commit. An event may come before anyone waits; it is kept as long as history is. Its id.
+        """
+        from headrace.client.events import send
+
+        return await send(self._engine, event, key, payload)
+
     async def ahealth_check(self) -> Health:
         """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
         return await check_health(self._engine)
@@ -255,6 +269,7 @@ class App:
         """
         await self._engine.aclose()
 
+    send = sync_form(asend)
     health_check = sync_form(ahealth_check)
     close = sync_form(aclose)
     upgrade = sync_form(aupgrade)
@@ -275,6 +290,10 @@ class App:
             raise UnknownTask(f"no task {name!r} is defined on this app; it has {known}")
         return task
 
+    def signature(self, name: str, *args: Any, **kwargs: Any) -> "Signature[Any]":
+        """A part of a workflow by the name of its task, as `task.s(…)`; UnknownTask when there is none."""
+        return self.get_task(name).s(*args, **kwargs)
+
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """The callable that a stored task names (executors.base.Source)."""
         entry = self._entrypoint(name) if options.get("entrypoint") else self.get_task(name)
@@ -284,6 +303,17 @@ class App:
         return WrappedEntry(
             entry, middleware=self._engine.middleware, codec=None if codec is None else self.codecs.get(codec)
         )
+
+    def ledger(self, claim: ClaimedTask, worker: str) -> Ledger:
+        """What the durable calls of an attempt ask (executors.ledger.Keeper)."""
+        from headrace.client.durable import DurableLedger
+
+        return DurableLedger(self._engine, claim, worker)
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where results are that are too large for the ledger."""
+        return self._engine.blobs
 
     @contextlib.asynccontextmanager
     async def lifespan_context(self) -> AsyncGenerator[Mapping[str, Any]]:

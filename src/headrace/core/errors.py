@@ -32,6 +32,7 @@
     ├── NoCurrentTask            `current` used outside a running task
     ├── NotAllowed               this person may not decide that
     ├── WaitTimeout              `current.wait`: the event did not come in time
+    ├── DurableError             durable calls that cannot be told apart, or were made to go on after a suspension
     └── control raised inside tasks
         ├── Permanent            never retry this
         ├── Transient            retry this even where the policy would not
@@ -213,6 +214,10 @@ class NotAllowed(HeadraceError, PermissionError):
 
 class WaitTimeout(HeadraceError, TimeoutError):
     """`current.wait` waited as long as it was told, and the event did not come."""
+
+
+class DurableError(HeadraceError, RuntimeError):
+    """A durable call that cannot be: two of one name in a task, or one after a suspension that the task caught."""
 
 
 class Permanent(HeadraceError):

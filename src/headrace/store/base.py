@@ -319,7 +319,7 @@ class Jobs(Protocol):
         """
         ...
 
-    async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
+    async def create_job(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
         """The job and its tasks with their edges in one transaction, written batch by batch: the memory it takes grows
         with the number of tasks by their ids alone. GraphError when an edge leads to a later place, or to a task that
         is not of this job.

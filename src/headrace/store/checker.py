@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from headrace.core.states import AttemptState, TaskState
 from headrace.store.base import Violation
-from headrace.store.invariants import RULES, Row, Rows, find_violations
+from headrace.store.graph_invariants import GRAPH_RULES
+from headrace.store.invariants import LEDGER_RULES, Row, Rows
 
 __all__ = ["RULES", "WARNINGS", "check_rows", "check_sqlite", "statements"]
 
+RULES = LEDGER_RULES | GRAPH_RULES
 # True for a moment in a healthy ledger: worth a look when they stay.
 WARNINGS = frozenset({"rescue-pending"})
 
@@ -37,6 +39,11 @@ _COLUMNS: dict[str, Sequence[str]] = {
     "job_additions": ("job", "n"),
     "workers": ("id", "state"),
     "schedule_runs": ("schedule", "tick", "task", "open"),
+    "dependencies": ("task", "place", "upstream", "kind"),
+    "barriers": ("task", "remaining"),
+    "releases": ("upstream", "state", "after"),
+    "waits": ("task", "step", "event", "key", "taken", "over"),
+    "checkpoints": ("task", "name"),
     "meta": ("key",),
 }  # fmt: skip
 
@@ -53,7 +60,12 @@ def check_rows(tables: Mapping[str, Sequence[Sequence[object]]]) -> list[Violati
         table: [dict(zip(columns, row, strict=True)) for row in tables[table]] for table, columns in _COLUMNS.items()
     }
     rows["attempts"] = _with_plain_successes(rows["attempts"], rows["history"])
-    return find_violations(Rows(**rows))
+    every = Rows(**rows)
+    return [
+        Violation(rule=name, subject=subject, detail=detail)
+        for name, check in RULES.items()
+        for subject, detail in check(every)
+    ]
 
 
 def _with_plain_successes(attempts: Sequence[Row], history: Sequence[Row]) -> list[Row]:

@@ -68,7 +68,8 @@ class Override:
 
     def _point(self, stack: ExitStack) -> None:
         app, url = self.app, self.url
-        changes: dict[str, Any] = {"database_url": url, "name": self.name}
+        # Large results go beside the test's own database, never to the place of the real one.
+        changes: dict[str, Any] = {"database_url": url, "name": self.name, "results_url": None}
         if self._url is None:
             changes["synchronous"] = "OFF"  # nobody opens this file after a power cut
         settings = dataclasses.replace(app.settings, **changes)

@@ -29,6 +29,8 @@ from headrace.testing.tally import Tally
 from headrace.worker.execution import Pipeline
 from headrace.worker.holding import Held
 from headrace.worker.identity import new_worker_id
+from headrace.worker.inputs import OPTION as INPUTS
+from headrace.worker.inputs import Inputs
 from headrace.worker.options import WorkerOptions
 from headrace.worker.services.words import Words
 from headrace.worker.worker import worker_record
@@ -106,7 +108,7 @@ class Runner:
             prepared = self._pipeline.prepare(claim)
             if isinstance(prepared, Launch):
                 launch = prepared
-                ran = await self._entered(launch, tally, words)
+                ran = await self._filled_and_entered(launch, tally, words)
                 if ran is None:
                     return
             else:
@@ -122,6 +124,18 @@ class Runner:
         finally:
             del self.in_hand[claim.id]
             done.set_result(None)
+
+    async def _filled_and_entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
+        """With the results of what it waited for among its arguments."""
+        if INPUTS in launch.options:
+            codecs, blobs = self._engine.codecs, self._engine.blobs
+            filled = await self._engine.run(
+                lambda store: Inputs(read=store.inputs, codecs=codecs, blobs=lambda: blobs).filled(launch)
+            )
+            if not isinstance(filled, Launch):
+                return Ran(outcome=filled)
+            launch = filled
+        return await self._entered(launch, tally, words)
 
     async def _entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
         """None when the claim no longer holds."""
@@ -141,7 +155,9 @@ class Runner:
         return self._pipeline.settle(held, ran.outcome, launch=launch, ran_for=ran.ran_for, executor=executor)
 
     async def _finish(self, settlement: Settlement) -> None:
-        await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        report = await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        while report.releasing and await self._engine.run(lambda store: store.release()):
+            pass  # a worker's upkeep does this
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

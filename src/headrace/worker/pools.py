@@ -7,10 +7,11 @@ from headrace.core.task import Pool
 from headrace.executors.base import Executor
 from headrace.executors.command import CommandExecutor
 from headrace.executors.coroutine import CoroutineExecutor
-from headrace.executors.invocation import Host
+from headrace.executors.invocation import RESULT_LIMIT, Host
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
-from headrace.worker.application import tracing_of
+from headrace.worker.application import blobs_of, tracing_of
+from headrace.worker.keeping import BLOB_LIMIT
 
 if TYPE_CHECKING:
     from headrace.worker.worker import Worker
@@ -21,7 +22,14 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
     options, slots = worker.options, worker.slots
     assert slots is not None
     assert worker.words is not None
-    host = Host(channel=worker.words, resources=resources, worker=worker.id, tracing=tracing_of(worker.app))
+    host = Host(
+        channel=worker.words,
+        resources=resources,
+        worker=worker.id,
+        source=worker.app,
+        result_limit=RESULT_LIMIT if blobs_of(worker.app) is None else BLOB_LIMIT,
+        tracing=tracing_of(worker.app),
+    )
     executors: dict[Pool, Executor] = {}
     if options.concurrency:
         executors["coroutine"] = CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host)

@@ -10,12 +10,13 @@ import asyncpg
 import orjson
 
 from headrace.core.batch import Template, is_plain, runs_of
-from headrace.core.errors import DuplicateTask, NotFound, PayloadError, UniqueBusy, WrongState
+from headrace.core.errors import DuplicateTask, EnqueueError, GraphError, NotFound, PayloadError, UniqueBusy, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Program, Statement
 from headrace.store.instants import ID_BLOCK
 from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.edges import edges_of
 from headrace.store.postgres.wakeups import Waker
 
 _MOST_BLOCKS = 32
@@ -66,6 +67,11 @@ class Enqueueing:
     def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
         if not tasks:
             return []
+        if any(template.task.after for template, _ in runs_of(tasks)):
+            raise EnqueueError(
+                "tasks that wait for others cannot be enqueued in a transaction of your own yet; nothing was written. "
+                "Enqueue them after it, or leave `after` out"
+            )
         queues = ready_queues(tasks) if self._notify else []
         rows = yield Statement(self._queries["enqueue"], (document(tasks, own=False, notify=queues),))
         return answers(rows)
@@ -140,7 +146,7 @@ class _Stored:
         return tuple(self._entry[part] for part in _ROW)
 
 
-_NOT_SHARED = frozenset({"arguments", "keyed", "keys", "job", "max_wait"})
+_NOT_SHARED = frozenset({"arguments", "keyed", "keys", "job", "max_wait", "blocked"})
 _ROW = (
     "name", "kind", "queue", "pool", "priority", "approval", "max_attempts", "critical", "dead_letter", "codec",
     "version", "options", "gates", "order_key", "max_age", "run_at", "delay",
@@ -168,8 +174,9 @@ def document(
     repeats: int | None = None,
     repeated: bool = False,
     notify: Sequence[str] = (),
+    linked: bool = True,
 ) -> str:
-    """The parameter of `enqueue_v1`."""
+    """The parameter of `enqueue_v1`. Without `linked` somebody else writes the edges, in the same transaction."""
     kinds = [template.task for template, _ in runs_of(tasks)]
     envelope: dict[str, Any] = {
         "tasks": [entry for template, texts in runs_of(tasks) for entry in _entries(template.task, texts)],
@@ -181,6 +188,8 @@ def document(
     }
     if ids is not None:
         envelope |= {"ids": ids, "repeats": repeats}
+    if linked and any(task.after for task in kinds):
+        envelope["edges"] = edges_of(tasks)
     text = _encoded(envelope)
     if "\\u0000" in text:
         _refuse_nul(tasks)
@@ -219,6 +228,7 @@ def _entry(task: NewTask) -> dict[str, Any]:
         "dead_letter": task.dead_letter,
         "approval": task.approval,
         "max_wait": task.max_wait,
+        "blocked": bool(task.after),
     }
 
 
@@ -233,7 +243,7 @@ def _refuse_nul(tasks: Sequence[NewTask]) -> None:
 def ready_queues(tasks: Sequence[NewTask]) -> list[str]:
     """Queues that may have work at once."""
     kinds = (template.task for template, _ in runs_of(tasks))
-    return sorted({task.queue for task in kinds if task.delay <= 0 and not task.approval})
+    return sorted({task.queue for task in kinds if task.delay <= 0 and not task.approval and not task.after})
 
 
 def answers(rows: Sequence[Sequence[Any]]) -> list[Enqueued]:
@@ -250,6 +260,8 @@ def refusal(error: asyncpg.PostgresError) -> Exception:
             return NotFound(f"no job {detail}; nothing was enqueued")
         case "HR003":
             return WrongState(f"job {detail} is already {hint} and takes no more tasks; nothing was enqueued")
+        case "HR005":
+            return GraphError(f"task {detail} is not of the same job; nothing was enqueued")
         case "55P03":
             return UniqueBusy("a transaction that is still open holds the key; nothing was enqueued, try again")
         case "22P05" | "22021" | "22000":  # the last is the driver's own, for what it cannot encode

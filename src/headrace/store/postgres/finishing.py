@@ -71,14 +71,22 @@ class Finishing:
             late = [s for s in settlements if (s.task, s.claim_no) in refused] if refused else []
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
-        claimed = tuple(claimed_tasks(rows[len(refused) + len(ended) :]))
+        told = len(refused) + len(ended)
+        releasing = len(rows) > told and rows[told]["state"] == "releasing"
+        claimed = tuple(claimed_tasks(rows[told + releasing :]))
         refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
         if asked and len(tries) == 1:
             self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
         self._claims.forget(worker, refs)
         self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
-        return FinishReport(accepted=refs - refused, repeated=repeated, refused=refused - repeated, claimed=claimed)
+        return FinishReport(
+            accepted=refs - refused,
+            repeated=repeated,
+            refused=refused - repeated,
+            releasing=releasing,
+            claimed=claimed,
+        )
 
     async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:
         await self.finish(
@@ -173,5 +181,6 @@ def _joined(one: FinishReport, two: FinishReport) -> FinishReport:
         accepted=accepted,
         repeated=(one.repeated | two.repeated) - accepted,
         refused=(one.refused | two.refused) - accepted,
+        releasing=one.releasing or two.releasing,
         claimed=one.claimed + two.claimed,
     )

@@ -1,17 +1,24 @@
 """Jobs: many tasks, one fate."""
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import batched
 from typing import Any
 
-from headrace.core.errors import NotFound, WrongState
+from headrace.core.errors import EnqueueError, NotFound, WrongState
 from headrace.core.states import JobState
-from headrace.core.task import Enqueued, JobRecord, NewJob
+from headrace.core.task import Enqueued, JobRecord, NewJob, NewTask
+from headrace.store.answers import Answers
 from headrace.store.base import JobEndListener
 from headrace.store.hooks import new_task_to_json
 from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.edges import edge_columns, job_edges
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 from headrace.store.postgres.job_ends import JobEnds
+
+_BATCH = 1000  # tasks that are written at once
+_EDGES = 10_000
 
 
 class Jobs:
@@ -24,17 +31,16 @@ class Jobs:
     def watch_job_ends(self, listener: JobEndListener) -> None:
         self._database.job_ended = listener
 
-    async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
-        number, *ids = await self._enqueueing.take_ids(1 + len(job.tasks))
-        tasks = [replace(task, job=number) for task in job.tasks]
+    async def create_job(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
+        number, *taken = await self._enqueueing.take_ids(1 + len(job.tasks))
+        ids = array("q", taken)
+        del taken
         repeats = self._enqueueing.repeats
-        tries = 0
+        existing: dict[int, int] = {}  # of keys that were held: place, and the task that holds it
 
-        async def write(connection: Connection) -> list[Enqueued]:
-            nonlocal tries
-            text = document(tasks, ids=ids, repeats=repeats, own=True, repeated=tries > 0, notify=ready_queues(tasks))
-            tries += 1
-            await connection.execute(
+        async def write(connection: Connection) -> None:
+            # What writes the same row waits for an earlier try of this, and the row says that all of it was written.
+            made = await connection.fetch(
                 self._queries["create_job"],
                 number,
                 job.name,
@@ -44,10 +50,44 @@ class Jobs:
                 new_task_to_json(job.on_failure),
                 job.metadata,
             )
+            if not made:
+                return
+            existing.clear()
             await connection.execute(self._queries["create_job_counts"], number)
-            return await self._enqueueing.write(connection, text) if tasks else []
+            await self._write_tasks(connection, number, job.tasks, ids, existing, repeats)
 
-        return number, await self._database.run(write, repeatable=True)
+        await self._database.run(write, repeatable=True)
+        for place, holder in existing.items():
+            ids[place] = holder
+        return number, Answers(ids, existing)
+
+    async def _write_tasks(
+        self,
+        connection: Connection,
+        job: int,
+        tasks: Iterable[NewTask],
+        ids: "array[int]",
+        existing: dict[int, int],
+        repeats: int | None,
+    ) -> None:
+        """Batch by batch: what is in memory at once does not grow with the job."""
+        queues: set[str] = set()
+        begun = 0
+        for batch in batched((replace(task, job=job) for task in tasks), _BATCH):
+            numbers = ids[begun : begun + len(batch)]
+            if len(numbers) < len(batch):
+                break
+            text = document(batch, ids=numbers.tolist(), repeats=repeats, own=True, linked=False)
+            for place, answer in enumerate(await self._enqueueing.write(connection, text), begun):
+                if not answer.created:
+                    existing[place] = answer.id
+            for part in batched(job_edges(batch, begun, ids, existing), _EDGES):
+                await connection.execute(self._queries["link_job"], *edge_columns(part))
+            queues.update(ready_queues(batch))
+            begun += len(batch)
+        if begun != len(ids):
+            raise EnqueueError(f"a job of {len(ids)} tasks gave another number of them; nothing was written")
+        await connection.execute(self._queries["notify"], sorted(queues))
 
     async def get_job(self, job: int) -> JobRecord | None:
         rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, repeatable=True)

@@ -69,6 +69,7 @@ class PostgresStore:
         self.retry = retrying.retry
         self.expire = upkeep.expire
         self.unpark = upkeep.unpark
+        self.release = upkeep.release
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
         self.prunable = upkeep.prunable

@@ -63,6 +63,10 @@ class Upkeep:
         await connection.execute(self._queries["ended"], ended)
         return len(ended), await self._job_ends.of_tasks(connection, ended)
 
+    async def release(self, *, limit: int = 1000) -> int:
+        [row] = await self._database.fetch(self._queries["release"], limit, repeatable=True)
+        return row[0]
+
     async def unpark(self, *, limit: int = 500) -> int:
         async def wake(connection: Connection) -> int:
             rows = await connection.fetch(self._queries["waited_for"], limit, self._unparked)

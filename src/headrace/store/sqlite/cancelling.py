@@ -6,9 +6,9 @@ from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import Ref
 from headrace.store.base import CancelAnswer
 from headrace.store.sqlite.connection import Part, Transaction
-from headrace.store.sqlite.ending import Ending, LiveRow, cancelled, end, ids_json, rows_by_id
+from headrace.store.sqlite.ending import Ending, LiveRow, cancelled, ids_json, rows_by_id
 from headrace.store.sqlite.enqueueing import seconds_to_micros
-from headrace.store.sqlite.job_counting import count
+from headrace.store.sqlite.job_counting import conclude
 
 
 def cancel(transaction: Transaction, ids: Sequence[int], reason: str) -> dict[int, CancelAnswer]:
@@ -20,7 +20,7 @@ def cancel(transaction: Transaction, ids: Sequence[int], reason: str) -> dict[in
         transaction.cancels = True
         answers.update(dict.fromkeys(held, CancelAnswer.CANCELLING))
     free = [row for row in rows if not row.held]
-    count(transaction, end(transaction, cancelled(free, reason)))
+    conclude(transaction, cancelled(free, reason))
     answers.update({row.id: CancelAnswer.CANCELLED for row in free})
     missing = [id for id, answer in answers.items() if answer is CancelAnswer.UNKNOWN]
     for (id,) in transaction.rows("ended_ids", (ids_json(missing),)):
@@ -67,7 +67,7 @@ def end_cancelling(transaction: Transaction, grace: float, limit: int) -> int:
         )
         for row, _ in rows
     ]
-    count(transaction, end(transaction, endings))
+    conclude(transaction, endings)
     return len(endings)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, TaskState
+from headrace.store.sqlite.advancing import OUTCOMES, advance
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import Tally, free, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
@@ -62,10 +63,15 @@ def complete(transaction: Transaction, worker: str, settlements: Sequence[Settle
             gated=[(task, gates) for task, *_, gates, _ in more if gates is not None],
         )
         tallies: dict[int, Tally] = {}
-        for _, _, job, *_ in more:
+        ended: list[int] = []
+        for task, _, job, keyed, *_ in more:
             if job is not None:
                 tallies.setdefault(job, Tally()).completed += 1
-        count(transaction, tallies)
+            if keyed or job is not None:
+                ended.append(task)
+        if ended:
+            advance(transaction, {OUTCOMES[TaskState.COMPLETED]: ended}, tallies)
+            count(transaction, tallies)
     completed = len(settlements) - len(unfenced)
     transaction.run("count_worker", {"worker": worker, "completed": completed, "failed": 0})
     return unfenced

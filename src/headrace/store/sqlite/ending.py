@@ -1,4 +1,4 @@
-"""The end of a task: its row moves to history, its keys and slots become free. Jobs are counted by `job_counting`."""
+"""The end of a task: its row moves to history, its keys and slots become free. What follows from it: `job_counting`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class Tally:
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
-    critical_failed: bool = False
+    broken: bool = False  # by the failure of a critical task
 
 
 def ids_json(ids: Iterable[int]) -> str:
@@ -131,7 +131,6 @@ def _add(tally: Tally, ending: Ending) -> None:
             tally.completed += 1
         case TaskState.FAILED:
             tally.failed += 1
-            tally.critical_failed |= bool(ending.row.critical)
         case _:
             tally.cancelled += 1
 

@@ -1,24 +1,25 @@
 """Enqueue: a conversation of statements that runs on our connection and inside a user's transaction alike."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from headrace.core.batch import Batch, Run, is_plain, runs_of
+from headrace.core.batch import Run, is_plain, runs_of
 from headrace.core.errors import DuplicateTask, EnqueueError, MovedAway, NotFound, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.states import JOB_TERMINAL, JobState, TaskState
 from headrace.core.task import Enqueued, Key, NewTask
 from headrace.store.base import Program, Statement
 from headrace.store.instants import to_micros
-from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.connection import Transaction
 
 type _Place = tuple[str, str]  # scope, key
 
 _ARGUMENTS = 10  # their place in a row
 _PENDING = TaskState.PENDING.value
+APPROVAL = "approval"  # what a blocked task waits for beside its edges
 _REPLACEABLE = (TaskState.PENDING, TaskState.PENDING_APPROVAL)
 
 
@@ -50,18 +51,32 @@ def seconds_to_micros(seconds: float) -> int:
 
 
 def enqueue_program(
-    queries: Mapping[str, str], tasks: Sequence[NewTask], *, now: int, own: bool
+    queries: Mapping[str, str],
+    tasks: Sequence[NewTask],
+    *,
+    now: int,
+    own: bool,
+    first: int | None = None,
+    first_of_call: int | None = None,
 ) -> Program[list[Enqueued]]:
-    """`own` says that we hold the transaction: job counters are then raised at once."""
+    """`own` says that we hold the transaction: job counters are then raised at once, and edges are the caller's to
+    write. `first`: these are a part of the tasks of one call, and their ids have been taken.
+    """
     if not tasks:
         return []
     if own and is_plain(tasks):
         return (yield from _enqueue_plain(queries, tasks, now))
+    if not own and any(task.after for task in tasks):
+        raise EnqueueError(
+            "tasks that wait for others cannot be enqueued in a transaction of your own on SQLite: enqueue the graph "
+            "outside of it. Nothing was written"
+        )
     jobs = yield from _jobs(queries, tasks)
     wanted = sorted({(key.scope, key.key) for task in tasks for key in task.keys})
     additions = 0 if own else len(jobs)
-    answer = yield Statement(queries["take_ids"], (len(tasks) + additions,))
-    first = int(answer[0][0]) - len(tasks) - additions
+    if first is None:
+        answer = yield Statement(queries["take_ids"], (len(tasks) + additions,))
+        first = int(answer[0][0]) - len(tasks) - additions
     holders: dict[_Place, _Holder] = {}
     if wanted:
         found = yield Statement(queries["key_holders"], (_json(wanted),))
@@ -72,7 +87,7 @@ def enqueue_program(
                 holders[scope, key] = _Holder(
                     task=task, state=state, created_at=created_at or now, job=job, order_at=order_at or now
                 )
-    plan = _planned(tasks, first=first, now=now, holders=holders, jobs=jobs)
+    plan = _planned(tasks, first=first, now=now, holders=holders, jobs=jobs, first_of_call=first_of_call or first)
     if plan.rows:
         yield Statement(queries["insert_tasks"], (_json(plan.rows),))
     for replacement in plan.replacements:
@@ -96,8 +111,8 @@ def _enqueue_plain(queries: Mapping[str, str], tasks: Sequence[NewTask], now: in
     answer = yield Statement(queries["take_ids"], (n,))
     first = id = int(answer[0][0]) - n
     for template, arguments in _joined(runs_of(tasks)):
-        row = _row(template.task, id, now, {})
-        del row[_ARGUMENTS]
+        row = row_of(template.task, id, now, {})
+        del row[-1], row[_ARGUMENTS]
         yield Statement(queries["insert_run"], (*row, _json(arguments)))
         id += len(arguments)
     return [Enqueued(id, True) for id in range(first, first + n)]
@@ -139,7 +154,13 @@ def _jobs(queries: Mapping[str, str], tasks: Sequence[NewTask]) -> Program[dict[
 
 
 def _planned(
-    tasks: Sequence[NewTask], *, first: int, now: int, holders: dict[_Place, _Holder], jobs: Mapping[int, int]
+    tasks: Sequence[NewTask],
+    *,
+    first: int,
+    now: int,
+    holders: dict[_Place, _Holder],
+    jobs: Mapping[int, int],
+    first_of_call: int,
 ) -> _Plan:
     plan = _Plan()
     for offset, task in enumerate(tasks):
@@ -152,11 +173,15 @@ def _planned(
         key, holder = conflict
         if key.on_conflict == "replace" and holder.index is not None:
             # Twice in one call: the later one counts, under the id of the first.
-            plan.rows[holder.index] = _row(task, holder.task, now, jobs, no_later_than=_latest(task, holder))
+            plan.rows[holder.index] = row_of(
+                replace(task, after=tasks[holder.task - first].after),  # it may be among what the later one waits for
+                *(holder.task, now, jobs),
+                no_later_than=_latest(task, holder),
+            )
         elif key.on_conflict == "replace":
             plan.replacements.append(_replacement(task, holder, now))
             _take_keys(plan, task, holder, now, holders)
-        elif key.on_conflict == "reject" and holder.index is None:
+        elif key.on_conflict == "reject" and holder.task < first_of_call:
             raise DuplicateTask(key.key, holder.task)
         plan.answers.append(Enqueued(holder.task, created=False))
     return plan
@@ -183,7 +208,7 @@ def _plan_new(
     plan: _Plan, task: NewTask, id: int, now: int, holders: dict[_Place, _Holder], jobs: Mapping[int, int]
 ) -> None:
     holder = _Holder(task=id, state=_PENDING, created_at=now, index=len(plan.rows))
-    plan.rows.append(_row(task, id, now, jobs))
+    plan.rows.append(row_of(task, id, now, jobs))
     plan.answers.append(Enqueued(id, created=True))
     for key in task.keys:
         holders.pop((key.scope, key.key), None)
@@ -234,15 +259,19 @@ def _expires_at(task: NewTask, now: int) -> int | None:
     return None if task.max_age is None else now + seconds_to_micros(task.max_age)
 
 
-def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
+def row_of(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
     """In the order of `insert_tasks`."""
     eligible = _eligible_at(task, now, no_later_than)
     order_at = eligible if task.job is None else jobs[task.job]
-    ready_at = now if eligible <= now and not task.approval else None
     gates, order_key = _stored_gates(task)
+    if task.after:
+        state, ready_at, expires_at = TaskState.BLOCKED.value, None, None
+    else:
+        state = TaskState.PENDING_APPROVAL.value if task.approval else _PENDING
+        ready_at = now if eligible <= now and not task.approval else None
+        expires_at = _expires_at(task, now)
     return [
-        *(id, task.name, task.kind, task.queue, task.pool, task.priority),
-        TaskState.PENDING_APPROVAL.value if task.approval else _PENDING,
+        *(id, task.name, task.kind, task.queue, task.pool, task.priority, state),
         *(task.max_attempts, task.job, task.critical, task.arguments, task.codec, task.version, task.options),
         *(
             gates,
@@ -253,16 +282,25 @@ def _row(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_
             now,
             eligible,
             order_at,
-            _expires_at(task, now),
+            expires_at,
             ready_at,
         ),
         task.dead_letter,
+        APPROVAL if task.approval and task.after else None,
     ]
 
 
-def enqueue(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
+def enqueue(
+    transaction: Transaction,
+    tasks: Sequence[NewTask],
+    *,
+    first: int | None = None,
+    first_of_call: int | None = None,
+) -> list[Enqueued]:
     """Drive the program on our own connection, and wake the workers of the queues."""
-    program = enqueue_program(transaction.queries, tasks, now=transaction.now, own=True)
+    program = enqueue_program(
+        transaction.queries, tasks, now=transaction.now, own=True, first=first, first_of_call=first_of_call
+    )
     rows: list[Any] = []
     try:
         statement = next(program)
@@ -273,12 +311,3 @@ def enqueue(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued
         answers: list[Enqueued] = end.value
     transaction.wakes |= {template.task.queue for template, _ in runs_of(tasks) if template.task.delay <= 0}
     return answers
-
-
-class Enqueueing(Part):
-    async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
-        tasks = tasks if isinstance(tasks, Batch) else tuple(tasks)
-        return await self.database.write(lambda transaction: enqueue(transaction, tasks), verb="enqueue")
-
-    def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
-        return enqueue_program(self.database.queries, tuple(tasks), now=self.database.now(), own=False)

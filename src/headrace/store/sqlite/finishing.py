@@ -12,9 +12,9 @@ from headrace.store.sqlite.admission import release_gates
 from headrace.store.sqlite.claiming import claim, give_back, refs_json
 from headrace.store.sqlite.completing import complete, is_plain, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
-from headrace.store.sqlite.ending import Ending, LiveRow, end
+from headrace.store.sqlite.ending import Ending, LiveRow
 from headrace.store.sqlite.enqueueing import seconds_to_micros
-from headrace.store.sqlite.job_counting import count
+from headrace.store.sqlite.job_counting import conclude
 from headrace.store.sqlite.texts import is_storable, mended
 
 
@@ -41,6 +41,7 @@ def finish(
         accepted=frozenset(accepted),
         repeated=frozenset(repeated),
         refused=frozenset(refused - accepted.keys()),
+        releasing=transaction.releasing,
         claimed=claimed,
     )
 
@@ -90,7 +91,7 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
     transaction.wakes.update(row.queue for row, parameters in requeues if parameters["ready_at"] is not None)
     if gated := [(row.id, row.gates) for row, _ in requeues if row.gates is not None]:
         release_gates(transaction, gated)
-    count(transaction, end(transaction, endings))
+    conclude(transaction, endings)
     completed = sum(ending.state == TaskState.COMPLETED for ending in endings)
     failed = sum(ending.state == TaskState.FAILED for ending in endings)
     if completed or failed:

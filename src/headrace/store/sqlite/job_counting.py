@@ -1,16 +1,53 @@
-"""The fate of a job: counters by sums, its end, and the hook that runs once."""
+"""What the ends of tasks come to: for those that wait for them, and for their jobs, whose counters are sums, which end
+once, and whose hook runs once.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from headrace.core.advance import FAILURES, breaks_job
 from headrace.core.errors import MovedAway
 from headrace.core.states import JobState, Reason
-from headrace.core.task import Enqueued, NewTask
+from headrace.core.task import EdgeKind, Enqueued, NewTask
 from headrace.store.base import JobEnd
 from headrace.store.hooks import hook_task
+from headrace.store.sqlite.advancing import OUTCOMES, advance
 from headrace.store.sqlite.connection import Transaction
-from headrace.store.sqlite.ending import LiveRow, Tally, cancelled, end, ids_json
+from headrace.store.sqlite.ending import Ending, LiveRow, Tally, cancelled, end, ids_json
 from headrace.store.sqlite.enqueueing import enqueue
+
+KINDS: tuple[EdgeKind, ...] = (
+    EdgeKind.ON_SUCCESS,
+    EdgeKind.ON_DONE,
+    EdgeKind.ON_FAILURE,
+)  # by the number that a row has
+
+
+def conclude(transaction: Transaction, endings: Sequence[Ending]) -> None:
+    """End tasks with all that follows. Whatever ends a task comes by here, but for the successes of `completing`."""
+    tallies = end(transaction, endings)
+    ended: dict[int, list[int]] = {}
+    for ending in endings:
+        # A task without a job that somebody waits for is `keyed`.
+        if ending.row.job is not None or ending.row.keyed:
+            ended.setdefault(OUTCOMES[ending.state], []).append(ending.row.id)
+    if ended:
+        _break_jobs(transaction, endings, tallies)
+        # First what waits for them, so that its reason is what really happened and not the end of the job.
+        advance(transaction, ended, tallies)
+    count(transaction, tallies)
+
+
+def _break_jobs(transaction: Transaction, endings: Sequence[Ending], tallies: Mapping[int, Tally]) -> None:
+    failures = [ending for ending in endings if ending.state in FAILURES and ending.row.critical]
+    if not failures:
+        return
+    kinds: dict[int, list[EdgeKind]] = {}
+    for upstream, kind in transaction.rows("awaited_failures", (ids_json(ending.row.id for ending in failures),)):
+        kinds.setdefault(upstream, []).append(KINDS[kind])
+    for ending in failures:
+        if ending.row.job is not None and breaks_job(ending.state, critical=True, kinds=kinds.get(ending.row.id, ())):
+            tallies[ending.row.job].broken = True
 
 
 def count(transaction: Transaction, tallies: Mapping[int, Tally]) -> None:
@@ -25,7 +62,7 @@ def _count_one(transaction: Transaction, job: int, tally: Tally) -> None:
     state = transaction.row("job_row", (job,))
     if row is None or state is None or JobState(state[0]).terminal:
         return
-    if tally.critical_failed:
+    if tally.broken:
         end_job(transaction, job, JobState.FAILED, None, Reason.JOB_FAILED)
         return
     total, completed, failed, gone = row
@@ -33,12 +70,14 @@ def _count_one(transaction: Transaction, job: int, tally: Tally) -> None:
         return
     if completed + failed + gone < total + fold_additions(transaction, job):
         return
-    end_job(transaction, job, _final_state(transaction, job, completed, failed), None, Reason.JOB_FAILED)
+    end_job(transaction, job, _final_state(transaction, job, completed, failed, gone), None, Reason.JOB_FAILED)
 
 
-def _final_state(transaction: Transaction, job: int, completed: int, failed: int) -> JobState:
-    # A retry of some of its tasks opened the job again: another failure may still stand.
+def _final_state(transaction: Transaction, job: int, completed: int, failed: int, gone: int) -> JobState:
+    # Somebody waited for the failure; or a retry of some of its tasks opened the job again, and another still stands.
     if failed and transaction.row("critical_failure", (job,)):
+        return JobState.FAILED
+    if gone and transaction.row("critical_rejection", (job,)):
         return JobState.FAILED
     return JobState.COMPLETED if completed or failed else JobState.CANCELLED
 
@@ -90,5 +129,5 @@ def cancel_rest(transaction: Transaction, job: int, reason: str) -> int:
         transaction.cancels = True
     # The job is over by now, so counting these cannot end it again.
     endings = cancelled((row for row in rows if not row.held), reason)
-    count(transaction, end(transaction, endings))
+    conclude(transaction, endings)
     return len(endings)

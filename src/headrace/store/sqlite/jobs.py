@@ -1,7 +1,6 @@
 """Jobs: made with their tasks, read with their counts, cancelled and run again as one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import orjson
 
@@ -12,16 +11,17 @@ from headrace.store.base import JobEndListener
 from headrace.store.hooks import new_task_to_json
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
-from headrace.store.sqlite.enqueueing import enqueue
+from headrace.store.sqlite.graphs import write_tasks
 from headrace.store.sqlite.inspection import instant
 from headrace.store.sqlite.job_counting import end_job, fold_additions
 from headrace.store.sqlite.retrying import retry
 
 
-def create_job(transaction: Transaction, job: NewJob) -> tuple[int, list[Enqueued]]:
-    row = transaction.row("take_ids", (1,))
+def create_job(transaction: Transaction, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
+    n = len(job.tasks)
+    row = transaction.row("take_ids", (1 + n,))
     assert row is not None
-    id = row[0] - 1
+    id = row[0] - 1 - n
     parameters = {
         "job": id,
         "name": job.name,
@@ -34,7 +34,7 @@ def create_job(transaction: Transaction, job: NewJob) -> tuple[int, list[Enqueue
     }
     transaction.run("insert_job", parameters)
     transaction.run("insert_job_counts", (id,))
-    return id, enqueue(transaction, [replace(task, job=id) for task in job.tasks])
+    return id, write_tasks(transaction, id, job.tasks, first=id + 1)
 
 
 def get_job(transaction: Transaction, job: int) -> JobRecord | None:
@@ -98,7 +98,7 @@ class JobKeeping(Part):
     def watch_job_ends(self, listener: JobEndListener) -> None:
         self.database.job_ended = listener
 
-    async def create_job(self, job: NewJob) -> tuple[int, list[Enqueued]]:
+    async def create_job(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
         return await self.database.write(lambda transaction: create_job(transaction, job))
 
     async def get_job(self, job: int) -> JobRecord | None:

@@ -6,13 +6,14 @@ from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
+from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
-from headrace.store.sqlite.enqueueing import Enqueueing
 from headrace.store.sqlite.finishing import Finishing
+from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
@@ -34,6 +35,8 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Graphing,
+    Advancing,
     Scheduling,
     Inspecting,
     Checkpointing,
@@ -57,6 +60,7 @@ class SQLiteStore(
         """What a new writing connection needs."""
         prepare(connection, self.database.path, self.database.options)
         prepare_completing(connection, self.database.queries)
+        prepare_advancing(connection, self.database.queries)
 
     @property
     def clock(self) -> Clock:

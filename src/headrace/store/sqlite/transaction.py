@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = (250, 50, 10, 1)  # few texts: SQLite compiles each once
 class Transaction:
     """What a verb sees of its transaction: named queries, one instant, and whom to wake after the commit."""
 
-    __slots__ = ("cancels", "connection", "job_ends", "now", "queries", "wakes")
+    __slots__ = ("cancels", "connection", "job_ends", "now", "queries", "releasing", "wakes")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str], now: int) -> None:
         self.connection = connection
@@ -24,6 +24,7 @@ class Transaction:
         self.now = now
         self.wakes: set[str] = set()
         self.cancels = False
+        self.releasing = False  # dependents are left to `release`
         self.job_ends: list[JobEnd] = []
 
     def rows(self, query: str, parameters: Parameters = ()) -> list[Row]:
@@ -41,7 +42,7 @@ class Transaction:
         if parameters:
             self.connection.executemany(self.queries[query], parameters)
 
-    def insert_all(self, query: str, rows: Sequence[Row]) -> None:
+    def insert_all(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Many rows by few statements; the query ends with the values of one.
 
         Python gives up its lock around each step of a statement, and whoever runs beside it takes it then, for 5 ms:

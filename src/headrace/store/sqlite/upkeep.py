@@ -9,9 +9,9 @@ from headrace.store.base import COUNTED_AT_MOST, Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
 from headrace.store.sqlite.connection import Part, Row, Transaction
-from headrace.store.sqlite.ending import Ending, LiveRow, end, ids_json
+from headrace.store.sqlite.ending import Ending, LiveRow, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
-from headrace.store.sqlite.job_counting import cancel_rest, count, end_job, fold_additions
+from headrace.store.sqlite.job_counting import cancel_rest, conclude, end_job, fold_additions
 
 _MINUTE = 60_000_000
 _GATES_KEPT = 86_400_000_000  # a key that comes back each day does not make its row anew
@@ -39,7 +39,7 @@ def expire(transaction: Transaction, limit: int) -> int:
         )
         for row in rows
     ]
-    count(transaction, end(transaction, endings))
+    conclude(transaction, endings)
     jobs = transaction.rows("jobs_past_deadline", {"now": transaction.now, "limit": limit})
     ended = sum(end_job(transaction, job, JobState.FAILED, Reason.JOB_TIMEOUT, Reason.JOB_TIMEOUT) for (job,) in jobs)
     for job, state in transaction.rows("late_additions", (limit,)):

@@ -17,13 +17,17 @@ gives pytest one test for each case; or, without a class:
 
 from headrace.testing.store_conformance import (
     admission,
+    approvals,
     cancel,
     checkpoints,
     claim,
     concurrency,
     dead_letters,
+    edges,
     enqueue,
     finish,
+    graph_fates,
+    graphs,
     inspection,
     jobs,
     keys,
@@ -47,8 +51,8 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    refused_reports, dead_letters, cancel, retry, jobs, liveness_and_rescue, upkeep, queues, inspection, checkpoints,
-    logs, schedules, concurrency,
+    refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, liveness_and_rescue,
+    upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
 )  # fmt: skip
 
 

@@ -84,6 +84,17 @@ def upgrade(name: str) -> None:
         if where is not None:
             predicate = {"sqlite_where": sa.text(where), "postgresql_where": sa.text(where)}
         op.create_index(f"{name}_{suffix}", called[table], columns, schema=schema, **predicate)
+    if not sqlite:
+        _create_functions(name)
+
+
+def _create_functions(name: str) -> None:
+    """Those of the first revision know nothing of edges; imported here, only a database that has them needs the driver."""
+    from headrace.store.postgres.functions import load_functions
+    from headrace.store.postgres.migrating import run_script
+
+    for script in load_functions(name):
+        run_script(op.get_bind(), script)
 
 
 def downgrade(name: str) -> None:

@@ -1,9 +1,15 @@
 -- name: create_job
--- The job's row; a repeat after a lost COMMIT changes nothing.
+-- The job's row; none where an earlier try was committed, which wrote all of it.
 INSERT INTO headrace.jobs (id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata)
 SELECT $1, $2, $3, $4::double precision, clock.at, clock.at + make_interval(secs => $4), $5, $6, $7
 FROM (SELECT clock_timestamp() AS at) AS clock
-ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO NOTHING
+RETURNING id;
+
+-- name: link_job
+-- Edges of new tasks of a new job; texts of arrays, as for `finish`.
+SELECT headrace.link_job_v1(
+    $1::text::bigint[], $2::text::integer[], $3::text::bigint[], $4::text::smallint[], $5::text::integer[]);
 
 -- name: create_job_counts
 -- The job's counters.

@@ -9,7 +9,7 @@ RETURNING next
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
     gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
-    dead_letter
+    dead_letter, waiting_on
 )
 SELECT
     json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
@@ -19,10 +19,19 @@ SELECT
     json_extract(value, '$[14]'), json_extract(value, '$[15]'), json_extract(value, '$[16]'),
     json_extract(value, '$[17]'), json_extract(value, '$[18]'), json_extract(value, '$[19]'),
     json_extract(value, '$[20]'), json_extract(value, '$[21]'), json_extract(value, '$[22]'),
-    json_extract(value, '$[23]'), json_extract(value, '$[24]')
+    json_extract(value, '$[23]'), json_extract(value, '$[24]'), json_extract(value, '$[25]')
 FROM json_each(?)
 WHERE true
 ON CONFLICT (id) DO NOTHING
+
+-- name: insert_task
+-- Of a job that is being made: on our own connection, without the way by JSON. Ends with the values of one, see
+-- Transaction.insert_all.
+INSERT INTO headrace_tasks (
+    id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
+    gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
+    dead_letter, waiting_on
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_run
 -- Tasks that differ in their arguments only: those are an array of texts, and the ids follow the first.

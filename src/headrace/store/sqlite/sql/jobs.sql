@@ -31,8 +31,24 @@ WHERE id = :job AND state IN ('pending', 'running')
 UPDATE headrace_jobs SET hooked_run = run_no WHERE id = ? AND hooked_run < run_no
 
 -- name: critical_failure
--- Only asked when something of the job failed.
-SELECT 1 FROM headrace_history WHERE job = ? AND state = 'failed' AND critical LIMIT 1
+-- Only asked when something of the job failed. A failure whose handler has completed counts no more.
+SELECT 1 FROM headrace_history AS h
+WHERE h.job = ? AND h.state = 'failed' AND h.critical AND NOT EXISTS (
+    SELECT 1 FROM headrace_dependencies AS d JOIN headrace_history AS handler ON handler.id = d.task
+    WHERE d.upstream = h.id AND d.kind = 2 AND handler.state = 'completed'
+)
+LIMIT 1
+
+-- name: critical_rejection
+-- The same of what a person rejected, which is counted as cancelled. There are few of those.
+SELECT 1 FROM headrace_jobs AS j
+CROSS JOIN headrace_history AS h INDEXED BY headrace_history_state
+    ON h.state = 'rejected' AND h.finished_at >= j.created_at AND h.job = j.id
+WHERE j.id = ? AND h.critical AND NOT EXISTS (
+    SELECT 1 FROM headrace_dependencies AS d JOIN headrace_history AS handler ON handler.id = d.task
+    WHERE d.upstream = h.id AND d.kind = 2 AND handler.state = 'completed'
+)
+LIMIT 1
 
 -- name: open_tasks_of_job
 -- What is left of a job that ended.

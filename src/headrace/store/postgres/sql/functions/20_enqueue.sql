@@ -1,8 +1,11 @@
 -- The one way into the ledger: tasks with their keys, job counters and wake-ups, from one JSON text.
 --   {"tasks": [...], "ids": [...] or absent, "repeats": number or null, "own": bool, "repeated": bool, "keyed": bool,
---    "jobs": [...], "notify": [...]}
+--    "jobs": [...], "notify": [...],
+--    "edges": {"tasks": …, "places": …, "upstreams": …, "kinds": …, "inputs": …} or absent: texts of arrays, an entry
+--    for each edge; a task is its place in the call from 1 on, and an upstream of the same call is its place below zero}
 -- In a transaction of the user's (`own` false) no job row is locked: the addition is a row of its own.
 -- HR001: a key is held and the caller wants to be refused. HR002: no such job. HR003: the job is over.
+-- HR005: an edge leads to a task that is not of the same job.
 CREATE OR REPLACE FUNCTION headrace.enqueue_v1(document text)
 RETURNS TABLE (ordinal integer, id bigint, created boolean)
 LANGUAGE plpgsql
@@ -21,6 +24,8 @@ DECLARE
     inserted boolean;
     done_before boolean := false;
     found_job record;
+    edges CONSTANT json := envelope -> 'edges';
+    answered bigint[];
 BEGIN
     IF envelope -> 'ids' IS NOT NULL THEN
         ids := ARRAY(SELECT x::bigint FROM json_array_elements_text(envelope -> 'ids') WITH ORDINALITY AS i(x, o) ORDER BY o);
@@ -45,6 +50,10 @@ BEGIN
         EXCEPTION WHEN OTHERS THEN
             NULL;
         END;
+    END IF;
+    IF edges IS NOT NULL THEN
+        -- Before the counters: whoever ends one of these holds it while it waits for the counters.
+        PERFORM headrace.hold_upstreams_v1((edges ->> 'upstreams')::bigint[]);
     END IF;
     jobs := ARRAY(SELECT x::bigint FROM json_array_elements_text(envelope -> 'jobs') AS x ORDER BY 1);
     IF cardinality(jobs) > 0 THEN
@@ -73,6 +82,7 @@ BEGIN
             IF inserted THEN
                 born := born || id;
             END IF;
+            answered[ordinal] := id;
             RETURN NEXT;
         END LOOP;
     ELSE
@@ -100,6 +110,9 @@ BEGIN
             SELECT nextval('headrace.ids'), t.job, count(*)
             FROM headrace.tasks t WHERE t.id = ANY (born) AND t.job IS NOT NULL GROUP BY t.job;
         END IF;
+    END IF;
+    IF edges IS NOT NULL AND born <> '{}' THEN
+        PERFORM headrace.link_tasks_v1(edges, coalesce(answered, ids), born);
     END IF;
     PERFORM pg_notify('headrace', queue) FROM json_array_elements_text(envelope -> 'notify') AS queue;
 END

@@ -35,9 +35,15 @@ BEGIN
     added := headrace.fold_additions_v1(the_job);
     IF counts.completed + counts.failed + counts.cancelled < counts.total + added THEN
         RETURN '{}';
-    ELSIF counts.failed > 0 AND EXISTS (
-        -- From an earlier run, of which only a part was retried.
-        SELECT FROM headrace.history h WHERE h.job = the_job AND h.state = 'failed' AND h.critical
+    ELSIF counts.failed + counts.cancelled > 0 AND EXISTS (
+        -- Whose failure was left to others to handle and was not, or comes from an earlier run of which a part was
+        -- retried. A failure is handled where a task that waited for it has completed. (What was rejected counts as
+        -- cancelled.)
+        SELECT FROM headrace.history h
+        WHERE h.job = the_job AND h.state IN ('failed', 'rejected') AND h.critical AND NOT EXISTS (
+            SELECT FROM headrace.dependencies d JOIN headrace.history handler ON handler.id = d.task
+            WHERE d.upstream = h.id AND d.kind = 2 AND handler.state = 'completed'
+        )
     ) THEN
         RETURN headrace.end_job_v1(the_job, 'failed', 'error');
     ELSIF counts.cancelled = counts.total + added THEN

@@ -1,5 +1,5 @@
--- What follows when tasks have ended (they are in history by now): job counters, then keys, then slots. Always in the
--- transaction that ended them.
+-- What follows when tasks have ended (they are in history by now): those that wait for them, then job counters, then
+-- keys, then slots. Always in the transaction that ended them.
 CREATE OR REPLACE FUNCTION headrace.ended_v1(ids bigint[])
 RETURNS void
 LANGUAGE plpgsql
@@ -8,18 +8,23 @@ SET plan_cache_mode = auto  -- jobs differ by a factor of a million: finish_v1, 
 AS $function$
 DECLARE
     counted record;
-    with_jobs bigint[] := ids;
+    -- First, so that what waits for a failure says so, and not that its job failed.
+    ended CONSTANT bigint[] := ids || headrace.advance_v1(ids);
+    with_jobs bigint[] := '{}';
 BEGIN
     FOR counted IN
         SELECT h.job, count(*) FILTER (WHERE h.state = 'completed') AS completed,
                count(*) FILTER (WHERE h.state = 'failed') AS failed,
                count(*) FILTER (WHERE h.state IN ('cancelled', 'rejected')) AS cancelled,
-               bool_or(h.state = 'failed' AND h.critical) AS broken
-        FROM headrace.history h WHERE h.id = ANY (ids) AND h.job IS NOT NULL GROUP BY h.job ORDER BY h.job
+               bool_or(CASE WHEN h.state IN ('failed', 'rejected') AND h.critical THEN NOT EXISTS (
+                   -- Where a task waits for just this failure, or for the end whatever it is, that one runs first.
+                   SELECT FROM headrace.dependencies d WHERE d.upstream = h.id AND d.kind <> 0
+               ) ELSE false END) AS broken
+        FROM headrace.history h WHERE h.id = ANY (ended) AND h.job IS NOT NULL GROUP BY h.job ORDER BY h.job
     LOOP
         with_jobs := with_jobs || headrace.count_job_v1(
             counted.job, counted.completed, counted.failed, counted.cancelled, counted.broken);
     END LOOP;
-    PERFORM headrace.free_v1(with_jobs);
+    PERFORM headrace.ended_with_job_v1(ended || with_jobs, with_jobs);
 END
 $function$;

@@ -13,7 +13,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM headrace.fold_additions_v1(the_job);
-    PERFORM headrace.free_v1(headrace.end_job_v1(the_job, new_state, new_reason));
+    PERFORM headrace.ended_with_job_v1(headrace.end_job_v1(the_job, new_state, new_reason));
     RETURN true;
 END
 $function$;

@@ -4,7 +4,8 @@
 -- The holder is compared so that no index on it is used: by statistics from an idle hour one holder has hardly a row,
 -- and a join from there compares every settlement with every task that is held (800 us a task instead of 28).
 -- Returns the claimed tasks, preceded by the settlements that the fence did not let through (state 'refused') and by the
--- jobs that ended with this (state 'job ended'; `name` is how, `waited` how long it took, `arguments` its hook).
+-- jobs that ended with this (state 'job ended'; `name` is how, `waited` how long it took, `arguments` its hook); after
+-- these a row of state 'releasing' says that `release` has something to do.
 CREATE OR REPLACE FUNCTION headrace.finish_v1(
     the_worker text, tasks bigint[], claim_nos integer[], kinds integer[], ran_fors double precision[], results text[],
     states text[], reasons text[], chargeds boolean[], suspects boolean[], delays double precision[], lanes smallint[],
@@ -46,6 +47,8 @@ BEGIN
         WHERE t.job IN (
             SELECT f.job FROM unnest(tasks, kinds) AS s(task, kind) JOIN headrace.tasks f ON f.id = ANY (ARRAY[s.task])
             WHERE states[s.kind] = 'failed' AND f.job IS NOT NULL AND f.critical
+              -- Where others wait for just this, the job goes on.
+              AND NOT EXISTS (SELECT FROM headrace.dependencies d WHERE d.upstream = f.id AND d.kind <> 0)
         )
         ORDER BY t.id FOR UPDATE;
     END IF;
@@ -63,7 +66,8 @@ BEGIN
             SELECT t.id, t.run_no, t.attempt, t.claimed_at, t.started_at, s.*
             FROM input s JOIN headrace.tasks t ON t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no
             WHERE (t.worker = the_worker) IS TRUE AND t.state IN ('claimed', 'running', 'paused')
-              AND (t.expires_at IS NULL OR t.expires_at > instant + make_interval(secs => s.delay))
+              AND (t.expires_at IS NULL OR t.expires_at > instant + make_interval(secs => s.delay)
+                   OR s.attempt_state = 'suspended')
             FOR UPDATE OF t
         ), returned AS (
             UPDATE headrace.tasks t
@@ -75,6 +79,9 @@ BEGIN
                                    THEN instant + make_interval(secs => b.delay) ELSE t.eligible_at END,
                 order_at = CASE WHEN t.job IS NULL AND (b.charged OR b.delay > 0)
                                 THEN instant + make_interval(secs => b.delay) ELSE t.order_at END,
+                -- One that sleeps was in time: its age counts from its waking on.
+                expires_at = CASE WHEN b.attempt_state = 'suspended'
+                                  THEN instant + make_interval(secs => b.delay + t.max_age) ELSE t.expires_at END,
                 ready_at = CASE WHEN b.state = 'pending' AND b.delay <= 0 THEN instant END
             FROM before b WHERE t.id = ANY (ARRAY[b.id])
             RETURNING t.id, t.gates, t.queue, t.ready_at
@@ -208,6 +215,12 @@ BEGIN
         FROM headrace.jobs j
         WHERE j.id = ANY (with_jobs) AND j.state NOT IN ('pending', 'running')
           AND j.xmin = pg_current_xact_id()::xid;
+    END IF;
+    IF linked IS NOT NULL AND EXISTS (SELECT FROM headrace.releases) THEN
+        RETURN QUERY
+        SELECT 0::bigint, 0, NULL::text, NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer,
+               NULL::text, NULL::text, NULL::integer, NULL::text, NULL::integer, NULL::integer, NULL::integer,
+               NULL::integer, NULL::bigint, false, false, 'releasing'::text, NULL::timestamptz, NULL::double precision;
     END IF;
     IF cardinality(want_queues) > 0 THEN
         RETURN QUERY SELECT * FROM headrace.claim_v1(

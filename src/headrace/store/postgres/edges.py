@@ -1,0 +1,75 @@
+"""Edges of new tasks as parameters: texts of arrays, an entry for each edge."""
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from headrace.core.batch import runs_of
+from headrace.core.errors import GraphError
+from headrace.core.task import EdgeKind, NewTask
+
+KINDS = (EdgeKind.ON_SUCCESS, EdgeKind.ON_DONE, EdgeKind.ON_FAILURE)  # by the number that the column holds
+_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+
+
+class NewEdge(NamedTuple):
+    task: int
+    place: int
+    upstream: int
+    kind: int
+    input: int | None
+
+
+def edges_of(tasks: Sequence[NewTask]) -> dict[str, str]:
+    """The edges of one call, for `enqueue_v1`: its tasks by their places from 1 on, below zero as upstreams."""
+    found: list[NewEdge] = []
+    jobs: list[int | None] = []
+    for template, texts in runs_of(tasks):
+        task = template.task
+        for _ in texts:
+            jobs.append(task.job)
+            for place, after in enumerate(task.after):
+                if task.job is None:
+                    raise GraphError(f"task {task.name!r} waits for others and has no job: tasks of a job can do that")
+                if after.local:
+                    _require_earlier(task, after.task, len(jobs) - 1)
+                    if jobs[after.task] != task.job:
+                        raise GraphError(f"task {task.name!r} waits for a task of another job")
+                upstream = -1 - after.task if after.local else after.task
+                found.append(NewEdge(len(jobs), place, upstream, _NUMBER[after.kind], after.input))
+    return dict(zip(("tasks", "places", "upstreams", "kinds", "inputs"), edge_columns(found), strict=True))
+
+
+def job_edges(
+    tasks: Sequence[NewTask], begun: int, ids: "array[int]", existing: Mapping[int, int]
+) -> Iterator[NewEdge]:
+    """The edges of tasks of a new job, of which these are the ones from the place `begun` on."""
+    for number, task in enumerate(tasks, begun):
+        if number in existing:
+            continue  # it was there before, with edges of its own
+        for place, after in enumerate(task.after):
+            if not after.local:
+                raise GraphError(
+                    f"task {task.name!r} of a new job waits for task {after.task}, which is not of this job; "
+                    "nothing was written"
+                )
+            _require_earlier(task, after.task, number)
+            if after.task in existing:
+                raise GraphError(
+                    f"task {task.name!r} of a new job waits for a task whose key task {existing[after.task]} holds, "
+                    "which is not of this job; nothing was written"
+                )
+            yield NewEdge(ids[number], place, ids[after.task], _NUMBER[after.kind], after.input)
+
+
+def edge_columns(edges: Sequence[NewEdge]) -> list[str]:
+    columns = zip(*edges, strict=True) if edges else ([] for _ in NewEdge._fields)
+    return ["{" + ",".join(["NULL" if n is None else str(n) for n in column]) + "}" for column in columns]
+
+
+def _require_earlier(task: NewTask, upstream: int, place: int) -> None:
+    if not 0 <= upstream < place:
+        raise GraphError(
+            f"task {task.name!r}, number {place} of its call, waits for number {upstream}: a task can wait for earlier "
+            "ones only; nothing was written"
+        )

@@ -1,0 +1,214 @@
+"""Tasks that wait for others: how they are written, and what is read of their edges."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import batched
+from typing import overload
+
+from headrace.core.batch import Batch, is_plain
+from headrace.core.errors import EnqueueError, GraphError
+from headrace.core.states import Reason, TaskState
+from headrace.core.task import Edge, EdgeKind, Enqueued, Input, NewTask
+from headrace.store.base import Program
+from headrace.store.sqlite.advancing import free_lowered
+from headrace.store.sqlite.connection import Part, Transaction
+from headrace.store.sqlite.ending import Ending, ids_json, rows_by_id
+from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, row_of
+from headrace.store.sqlite.job_counting import KINDS, conclude
+
+_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_READ_AT_ONCE = 1000
+_LISTED = 1000  # answers that are given as a list
+
+
+class Answers(Sequence[Enqueued]):
+    """What became of the tasks of a job, most of which are new and have consecutive ids."""
+
+    __slots__ = ("_first", "_found", "_n")
+
+    def __init__(self, first: int, n: int, found: dict[int, int]) -> None:
+        self._first = first
+        self._n = n
+        self._found = found  # by place: who held the key of a task that was therefore not made
+
+    def id(self, place: int) -> int:
+        return self._found.get(place, self._first + place)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> Enqueued: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Enqueued]: ...
+    def __getitem__(self, index: int | slice) -> Enqueued | list[Enqueued]:
+        if isinstance(index, slice):
+            return [self._answer(place) for place in range(self._n)[index]]
+        return self._answer(range(self._n)[index])
+
+    def __iter__(self) -> Iterator[Enqueued]:
+        return map(self._answer, range(self._n))
+
+    def _answer(self, place: int) -> Enqueued:
+        return Enqueued(self.id(place), place not in self._found)
+
+
+def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], *, first: int) -> Sequence[Enqueued]:
+    """The tasks of a new job, whose ids have been taken; read in batches: they may be more than memory holds."""
+    n, found = len(tasks), dict[int, int]()
+    answers = Answers(first, n, found)
+    jobs = {job: transaction.now}
+    place = written = 0
+    for batch in batched(tasks, _READ_AT_ONCE):
+        here = [replace(task, job=job) for task in batch]
+        if place + len(here) > n:
+            break
+        if any(task.keys for task in here):
+            part = enqueue(transaction, here, first=first + place, first_of_call=first)
+            found.update({place + offset: answer.id for offset, answer in enumerate(part) if not answer.created})
+        else:
+            rows = [row_of(task, id, transaction.now, jobs) for id, task in enumerate(here, first + place)]
+            transaction.insert_all("insert_task", rows)
+            written += len(rows)
+            transaction.wakes.update(task.queue for task in here if task.delay <= 0 and not task.after)
+        _link(transaction, here, place, answers)
+        place += len(here)
+    if place != n:
+        raise EnqueueError(f"the tasks of job {job} are said to be {n} and are not; nothing was written")
+    if written:
+        transaction.run("count_added", (written, job))
+    return list(answers) if n <= _LISTED else answers
+
+
+def add(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
+    """Enqueue tasks with their edges."""
+    answers = enqueue(transaction, tasks)
+    if not is_plain(tasks) and any(task.after for task in tasks):
+        _check_jobs(transaction, tasks)
+        _link(transaction, tasks, 0, answers)
+    return answers
+
+
+def _check_jobs(transaction: Transaction, tasks: Sequence[NewTask]) -> None:
+    """Edges stay within a job: its end asks for all of them."""
+    foreign: dict[int, int | None] = {}
+    for task in tasks:
+        for edge in task.after:
+            if task.job is None:
+                raise GraphError(f"task {task.name} waits for others and belongs to no job; nothing was written")
+            if not edge.local:
+                foreign[edge.task] = task.job
+            elif 0 <= edge.task < len(tasks) and tasks[edge.task].job != task.job:
+                raise GraphError(f"task {task.name} waits for a task of another job; nothing was written")
+    if foreign:
+        found = dict(transaction.rows("jobs_of_tasks", {"ids": ids_json(foreign)}))
+        for id, job in foreign.items():
+            if found.get(id, 0) != job:
+                what = "belongs to another job" if id in found else "does not exist"
+                raise GraphError(f"task {id}, which a new task of job {job} waits for, {what}; nothing was written")
+
+
+def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers: Sequence[Enqueued]) -> None:
+    """Write the edges of new tasks, of which the first has the place `base` among those of the call."""
+    edges: list[tuple[int, int, int, int, int | None]] = []
+    barriers: list[tuple[int, int]] = []
+    counted: list[int] = []  # who waits for tasks that were there before
+    for place, task in enumerate(tasks, base):
+        if not task.after:
+            continue
+        own, created = answers[place]
+        if not created:
+            continue  # whoever holds its key waits for what it waited for
+        is_counted = False
+        for number, edge in enumerate(task.after):
+            if not edge.local:
+                upstream, is_counted = edge.task, True
+            elif 0 <= edge.task < place:
+                upstream, is_new = answers[edge.task]
+                is_counted |= not is_new
+            else:
+                raise GraphError(
+                    f"task {task.name}, number {place} of its call, waits for number {edge.task}: a task waits for "
+                    "those before it. Nothing was written"
+                )
+            if upstream == own:
+                raise GraphError(f"task {task.name} waits for itself by way of its key; nothing was written")
+            edges.append((own, number, upstream, _NUMBERS[edge.kind], edge.input))
+        if is_counted:
+            counted.append(own)
+        else:
+            barriers.append((own, len(task.after)))
+    transaction.insert_all("insert_edge", edges)
+    transaction.insert_all("insert_barrier", barriers)
+    if counted:
+        _settle_new(transaction, counted)
+
+
+def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:
+    """Of what they wait for some may have ended: they are free, or never will be."""
+    count_barriers(transaction, ids)
+    lost = dict(transaction.rows("impossible_tasks", (ids_json(ids),)))
+    conclude(
+        transaction,
+        [
+            Ending(row=row, state=TaskState.CANCELLED, reason=reason_of(lost[row.id]))
+            for row in rows_by_id(transaction, list(lost))
+        ],
+    )
+    free_counted(transaction, [id for id in ids if id not in lost])
+
+
+def reason_of(kind: int) -> str:
+    return Reason.SKIPPED if KINDS[kind] is EdgeKind.ON_FAILURE else Reason.UPSTREAM_FAILED
+
+
+def count_barriers(transaction: Transaction, ids: Iterable[int]) -> None:
+    """Anew, whatever they say."""
+    transaction.run("count_barriers", (ids_json(ids),))
+
+
+def free_counted(transaction: Transaction, ids: Iterable[int]) -> None:
+    """Of those whose barriers were just counted, the ones that wait for nothing."""
+    transaction.run("clear_lowered")
+    transaction.run("note_counted", (ids_json(ids),))
+    free_lowered(transaction)
+
+
+def edges(transaction: Transaction, tasks: Sequence[int]) -> list[Edge]:
+    return [
+        Edge(task=task, upstream=upstream, kind=KINDS[kind], input=input, place=place)
+        for task, upstream, kind, input, place in transaction.rows("edges", (ids_json(tasks),))
+    ]
+
+
+def inputs(transaction: Transaction, task: int) -> list[Input]:
+    return [
+        Input(
+            input=input,
+            place=place,
+            task=upstream,
+            name=name,
+            state=TaskState(state),
+            codec=codec,
+            result=result,
+            result_ref=ref,
+        )
+        for input, place, upstream, name, state, codec, result, ref in transaction.rows("inputs", (task,))
+    ]
+
+
+class Enqueueing(Part):
+    async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
+        tasks = tasks if isinstance(tasks, Batch) else tuple(tasks)
+        return await self.database.write(lambda transaction: add(transaction, tasks), verb="enqueue")
+
+    def enqueue_program(self, tasks: Sequence[NewTask]) -> Program[list[Enqueued]]:
+        return enqueue_program(self.database.queries, tuple(tasks), now=self.database.now(), own=False)
+
+
+class Graphing(Part):
+    async def edges(self, tasks: Sequence[int]) -> list[Edge]:
+        return await self.database.read(lambda transaction: edges(transaction, tasks))
+
+    async def inputs(self, task: int) -> list[Input]:
+        return await self.database.read(lambda transaction: inputs(transaction, task))

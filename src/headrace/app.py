@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from headrace.data.catalog import Data
     from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
+    from headrace.workflows.signatures import Signature
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -288,6 +289,10 @@ class App:
             known = ", ".join(sorted(self.registry)) or "none"
             raise UnknownTask(f"no task {name!r} is defined on this app; it has {known}")
         return task
+
+    def signature(self, name: str, *args: Any, **kwargs: Any) -> "Signature[Any]":
+        """A part of a workflow by the name of its task, as `task.s(…)`; UnknownTask when there is none."""
+        return self.get_task(name).s(*args, **kwargs)
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """The callable that a stored task names (executors.base.Source)."""

@@ -103,7 +103,7 @@ def test_a_graph_is_drawn_with_states_and_reasons(either_shell: Shell):
     found = json.loads(either_shell("jobs", "show", str(job), "--json")[1])
     assert (found["job"]["id"], found["hooks"]["on_success"]) == (str(job), "shop.announce")
     assert (found["nodes"][0]["id"], found["nodes"][0]["state"]) == (str(fetch), "completed")
-    assert {(edge["from"], edge["to"]) for edge in found["edges"]} == {
+    assert {(edge["upstream"], edge["task"]) for edge in found["edges"]} == {
         (str(a), str(b)) for a, b in ((fetch, left), (fetch, right), (left, join), (right, join))
     }
 

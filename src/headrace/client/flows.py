@@ -8,8 +8,10 @@ from headrace.client.engine import Engine
 from headrace.client.options import Options
 from headrace.client.preparing import effective_max_age, effective_retry, stored_options
 from headrace.core.errors import GraphError
+from headrace.core.payload import JSON_CODEC
 from headrace.core.task import Enqueued, NewTask
 from headrace.workflows.base import Flow
+from headrace.workflows.builtin import APPROVED
 from headrace.workflows.plan import Planner
 from headrace.workflows.signatures import Signature
 from headrace.workflows.value import Existing, Value
@@ -25,7 +27,8 @@ class Flows:
     def builtin(self, path: str, *, arguments: str, options: Mapping[str, Any]) -> NewTask:
         engine, defaults = self.engine, Options()
         retry = effective_retry(engine, defaults)
-        codec = engine.codecs.default
+        # The store writes who approved as plain JSON, and the task reads it with the codec of its own.
+        codec = JSON_CODEC if path == APPROVED else engine.codecs.default
         return NewTask(
             name=path,
             arguments=codec.encode(arguments),

@@ -302,6 +302,7 @@ class Outlined(NamedTuple):
 
     id: int
     name: str
+    label: str | None  # what its composition calls it
     state: TaskState
     reason: str | None
     critical: bool

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.core.durations import Duration, as_timedelta
 from headrace.core.errors import DataError, NotFound
@@ -17,6 +17,9 @@ from headrace.data.threads import blocking, in_thread
 from headrace.executors.context import running
 from headrace.store.connect import masked_url
 
+if TYPE_CHECKING:
+    from headrace.data.operations.launching import Launcher
+
 type Keep = Duration | Literal["forever"]
 DEFAULT_KEEP = timedelta(days=7)
 
@@ -25,7 +28,7 @@ class Data:
     """The objects of one place, as `app.jobs` are the jobs of one store: `create` blocks, `acreate` is for async code.
 
     `keep` is how long an object stays that does not say so itself; None is for ever. `owner` stands for the ledger
-    whose jobs and tasks make them. Nothing is opened before the first use.
+    whose jobs and tasks make them, and `jobs` runs work over them. Nothing is opened before the first use.
     """
 
     def __init__(
@@ -34,12 +37,14 @@ class Data:
         *,
         keep: Duration | None = DEFAULT_KEEP,
         owner: str | None = None,
+        jobs: "Launcher | None" = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._url = url
         self.url = masked_url(url)
         self.keep = None if keep is None else as_timedelta(keep, name="keep")
         self.owner = owner
+        self.jobs = jobs
         self._clock = clock
 
     @cached_property

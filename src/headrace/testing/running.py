@@ -113,7 +113,7 @@ class Runner:
                 prepared = await self._filled(prepared)
             if isinstance(prepared, Launch):
                 launch = prepared
-                ran = await self._entered(launch, tally, words)
+                ran = await self._filled_and_entered(launch, tally, words)
                 if ran is None:
                     return
             else:
@@ -130,6 +130,18 @@ class Runner:
         finally:
             del self.in_hand[claim.id]
             done.set_result(None)
+
+    async def _filled_and_entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
+        """With the results of what it waited for among its arguments."""
+        if INPUTS in launch.options:
+            codecs, blobs = self._engine.codecs, self._engine.blobs
+            filled = await self._engine.run(
+                lambda store: Inputs(read=store.inputs, codecs=codecs, blobs=lambda: blobs).filled(launch)
+            )
+            if not isinstance(filled, Launch):
+                return Ran(outcome=filled)
+            launch = filled
+        return await self._entered(launch, tally, words)
 
     async def _entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
         """None when the claim no longer holds."""

@@ -26,6 +26,9 @@ class Mappable[R](Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def origin(self) -> Origin: ...
+
     def si(self, *args: Any, **kwargs: Any) -> Signature[R]: ...
 
 
@@ -138,12 +141,13 @@ class Chain[R](Composition[R]):
 class Group[R](Composition[list[R]]):
     """Side by side; the list of their results, in their order."""
 
-    __slots__ = ("_parts", "_title")
+    __slots__ = ("_origin", "_parts", "_title")
 
-    def __init__(self, parts: Parts, title: str | None = None) -> None:
+    def __init__(self, parts: Parts, title: str | None = None, origin: Origin | None = None) -> None:
         super().__init__()
         self._parts = parts
         self._title = title
+        self._origin = origin
 
     @property
     @override
@@ -155,7 +159,7 @@ class Group[R](Composition[list[R]]):
 
     @override
     def origin(self) -> Origin | None:
-        return _origin(self._parts)
+        return self._origin or _origin(self._parts)
 
     @override
     def expand(self, planner: "Planner", upstream: Upstream | None) -> Output:
@@ -275,12 +279,12 @@ def chord(header: Any, body: Any = None) -> Chord[Any]:
 
 def map[R](task: Mappable[R], items: Iterable[Any]) -> Group[R]:
     """A group of one call for each item. The items are the arguments: no result is passed to it."""
-    return Group(Parts(items, task.si), f"a map of {task.name}")
+    return Group(Parts(items, task.si), f"a map of {task.name}", task.origin)
 
 
 def starmap[R](task: Mappable[R], items: Iterable[Iterable[Any]]) -> Group[R]:
     """As `map`; each item is the list of a call's arguments."""
-    return Group(Parts(items, lambda item: task.si(*item)), f"a starmap of {task.name}")
+    return Group(Parts(items, lambda item: task.si(*item)), f"a starmap of {task.name}", task.origin)
 
 
 def approve(*, role: str | None = None, name: str | None = None) -> Approval:

@@ -16,7 +16,8 @@ type Pairs = Sequence[tuple[Outlined, Sequence[int]]]
 
 def row(id: int, name: str = "work", state: TaskState = TaskState.COMPLETED, **fields: Any) -> Outlined:
     values: dict[str, Any] = {
-        "reason": None, "critical": True, "waiting_on": None, "started_at": 0.0, "finished_at": 1.0, "error": None,
+        "label": None, "reason": None, "critical": True, "waiting_on": None, "started_at": 0.0, "finished_at": 1.0,
+        "error": None,
     }  # fmt: skip
     return Outlined(id=id, name=name, state=state, **values | fields)
 

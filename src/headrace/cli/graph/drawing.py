@@ -61,7 +61,7 @@ def _with_failures(unit: Unit, note: str, lanes: str, frame: Frame) -> Iterator[
             yield [
                 (lanes.ljust(2), "dim"),
                 ("    ✘ ", "red"),
-                (f"{row.name} {row.id}", ""),
+                (f"{row.label or row.name} {row.id}", ""),
                 (_state(row), "red"),
                 *_why(row),
             ]
@@ -111,7 +111,7 @@ def label(unit: Unit, now: float) -> Line:
 
 
 def _label_of_one(row: Outlined, now: float) -> Line:
-    spans: Line = [(row.name, "bold"), (f" {row.id}", "dim"), (_state(row), LOOKS[row.state][1])]
+    spans: Line = [(row.label or row.name, "bold"), (f" {row.id}", "dim"), (_state(row), LOOKS[row.state][1])]
     if row.started_at is not None:
         took = (row.finished_at or now) - row.started_at
         spans.append((f"  {duration(took)}", ""))

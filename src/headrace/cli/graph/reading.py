@@ -57,11 +57,15 @@ async def print_json_of(store: Store, record: JobRecord, hooks: JobHooks) -> Non
 
 
 def _node(row: Outlined) -> dict[str, Any]:
-    return row._asdict() | {"id": str(row.id), "error": None if row.error is None else redacted(row.error)}
+    """As `app.jobs.graph` has it: called by its label where it has one."""
+    found = row._asdict() | {"id": str(row.id), "name": row.label or row.name, "task": row.name}
+    del found["label"]
+    return found | {"error": None if row.error is None else redacted(row.error)}
 
 
 def _edge(edge: Edge) -> dict[str, Any]:
-    return {"from": str(edge.upstream), "to": str(edge.task), "kind": edge.kind, "input": edge.input}
+    passes = edge.input is not None
+    return {"task": str(edge.task), "upstream": str(edge.upstream), "kind": edge.kind, "passes": passes}
 
 
 def _write_items(items: Sequence[dict[str, Any]], before: int) -> int:
@@ -80,8 +84,8 @@ def _write(text: str) -> None:
 
 def _shown(row: Outlined) -> Outlined:
     """Without secrets, and on one line: an error's message is a text of the task."""
-    name = visible(row.name)
-    error = None if row.error is None else visible(" ".join(redacted(row.error).split()))
-    if name == row.name and error == row.error:
+    if row.error is None and row.label is None and row.name.isprintable():
         return row
-    return row._replace(name=name, error=error)
+    label = None if row.label is None else visible(redacted(row.label))
+    error = None if row.error is None else visible(" ".join(redacted(row.error).split()))
+    return row._replace(name=visible(row.name), label=label, error=error)

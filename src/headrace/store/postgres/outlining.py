@@ -14,7 +14,7 @@ class Outlines:
 
     async def outline(self, job: int, *, after: int = 0, limit: int = 10_000) -> list[Outlined]:
         rows = await self._database.fetch(self._queries["outline"], job, after, limit, repeatable=True)
-        return [Outlined(id, name, TaskState(state), *rest) for id, name, state, *rest in rows]
+        return [Outlined(id, name, label, TaskState(state), *rest) for id, name, label, state, *rest in rows]
 
     async def tally(self, job: int) -> list[tuple[str, TaskState, int]]:
         rows = await self._database.fetch(self._queries["tally"], job, repeatable=True)

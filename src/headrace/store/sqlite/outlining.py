@@ -10,8 +10,8 @@ class Outlining(Part):
         parameters = {"job": job, "after": after, "limit": limit}
         rows = await self.database.read(lambda transaction: transaction.rows("outline", parameters))
         return [
-            Outlined(id, name, TaskState(state), reason, bool(critical), *rest)
-            for id, name, state, reason, critical, *rest in rows
+            Outlined(id, name, label, TaskState(state), reason, bool(critical), *rest)
+            for id, name, label, state, reason, critical, *rest in rows
         ]
 
     async def tally(self, job: int) -> list[tuple[str, TaskState, int]]:

@@ -19,7 +19,13 @@ async def pages(ledger: Ledger, job: int, limit: int) -> list[Outlined]:
 @cases.add()
 async def every_task_is_on_one_page_in_the_order_of_ids(ledger: Ledger) -> None:
     await ledger.enqueue_one("someone.else")
-    new = [task("a.one"), task("a.two"), task("a.two", critical=False), task("a.two"), task("a.three")]
+    new = [
+        task("a.one", options='{"label":"the first"}'),
+        task("a.two"),
+        task("a.two", critical=False),
+        task("a.two"),
+        task("a.three"),
+    ]
     job, answers = await ledger.store.create_job(NewJob(name="j", tasks=new))
     by_id = {claim.id: claim for claim in await ledger.claim() if claim.job == job}
     first, second = answers[0].id, answers[2].id
@@ -29,6 +35,7 @@ async def every_task_is_on_one_page_in_the_order_of_ids(ledger: Ledger) -> None:
         found = await pages(ledger, job, limit)
         assert [row.id for row in found] == sorted(answer.id for answer in answers)
     assert [row.name for row in found] == ["a.one", "a.two", "a.two", "a.two", "a.three"]
+    assert [row.label for row in found] == ["the first", None, None, None, None]
     assert [row.critical for row in found] == [True, True, False, True, True]
     done, waiting, broken = found[0], found[1], found[2]
     assert (done.state, done.error) == (TaskState.COMPLETED, None)

@@ -16,8 +16,8 @@ NAMES = {
 
 MEMBERS = {
     "App": {
-        "aclose", "add_middleware", "ahealth_check", "close", "health_check", "lifespan", "schedule", "schedules",
-        "task", "transaction",
+        "aclose", "add_middleware", "ahealth_check", "asend", "close", "health_check", "lifespan", "schedule",
+        "schedules", "send", "task", "transaction",
     },
     "Task": {
         "aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "map", "prepare", "s", "schedule", "si", "starmap",

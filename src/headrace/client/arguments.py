@@ -169,13 +169,13 @@ class Arguments:
         if args:
             names = compiled.positional
             if len(args) > len(names) and compiled.rest is None:
-                raise ArgumentError(
+                raise _surplus(
                     f"task {self._name}: takes {len(names)} positional arguments ({', '.join(names) or 'none'}), "
                     f"was given {len(args)}"
                 )
             for parameter, value in zip(names, args, strict=False):
                 if parameter in values and parameter not in compiled.positional_only:
-                    raise ArgumentError(f"task {self._name}: {parameter!r} was given twice")
+                    raise _surplus(f"task {self._name}: {parameter!r} was given twice")
                 values[parameter] = value
             if len(args) > len(names):
                 values[_REST] = list(args[len(names) :])
@@ -314,6 +314,12 @@ class Result:
                 f"task {self._name}: the stored result does not fit the annotation: {_explain(error)}; "
                 "app.tasks.get(id).result has it as JSON"
             ) from None
+
+
+def _surplus(message: str) -> ArgumentError:
+    error = ArgumentError(message)
+    error.surplus = True
+    return error
 
 
 def _slots(name: str, value: Any) -> dict[int, Location] | None:

@@ -43,7 +43,7 @@ class Flows:
         # Imported here: jobs know flows, too.
         from headrace.client.jobs import Jobs
 
-        return await Jobs(self.engine).alaunch(flow, **options)
+        return await Jobs(self.engine).aenqueue(flow, **options)
 
     def launch(self, flow: Flow[Any], options: Mapping[str, Any]) -> "JobHandle[Any]":
         return run_blocking("aenqueue", self.alaunch(flow, options))

@@ -22,7 +22,7 @@ from headrace.core.task import Edge, Enqueued, JobRecord, NewJob, NewTask, TaskF
 from headrace.store.base import Store
 from headrace.workflows.base import Flow
 from headrace.workflows.compose import Part
-from headrace.workflows.plan import Planner
+from headrace.workflows.plan import Plan, Planner, planned
 from headrace.workflows.signatures import Signature
 from headrace.workflows.value import Existing, Output, Source, Upstream
 
@@ -75,22 +75,30 @@ class Jobs:
         )
         return await self.aget(id)
 
-    async def alaunch(self, flow: Flow[Any], **options: Any) -> JobHandle[Any]:
-        """What `flow.enqueue()` does."""
-        plan = flow.prepare()
-        name = options.get("name") or plan.title
-        id, answers = await self._create(
-            NewJob(
-                name=name,
-                description=options.get("description"),
-                tasks=plan.tasks,
-                timeout=self._timeout(options.get("timeout", UNSET)),
-                on_success=self._flows.hook(options.get("on_success")),
-                on_failure=self._flows.hook(options.get("on_failure")),
-                metadata=payload.dumps(dict(options.get("metadata") or {})),
-            )
+    async def aenqueue[R](
+        self,
+        flow: Flow[R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: Duration | None = UNSET,
+        on_success: Hook | None = None,
+        on_failure: Hook | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> JobHandle[R]:
+        """As `flow.enqueue(…)`, also for one that names no task of its own, and so no app."""
+        plan = self._planned(flow)
+        job = NewJob(
+            name=name or plan.title,
+            description=description,
+            tasks=plan.tasks,
+            timeout=self._timeout(timeout),
+            on_success=self._flows.hook(on_success),
+            on_failure=self._flows.hook(on_failure),
+            metadata=payload.dumps(dict(metadata or {})),
         )
-        return JobHandle(self, id, name=name, value=with_ids(plan.value, answers))
+        id, answers = await self._create(job)
+        return JobHandle(self, id, name=job.name, value=with_ids(plan.value, answers))
 
     async def aget(self, id: int) -> JobRecord:
         """The job with its counters. NotFound when there is none."""
@@ -172,6 +180,14 @@ class Jobs:
     def _flows(self) -> Flows:
         return flows_of(self.engine)
 
+    def _planned(self, flow: Flow[Any]) -> Plan:
+        origin = flow.origin()
+        if origin is None:
+            return planned(flow, origin=self._flows)
+        if origin is not self._flows:
+            raise GraphError(f"{flow.title} belongs to another app; nothing was written")
+        return flow.prepare()
+
     def _timeout(self, given: Duration | None) -> float | None:
         if given is UNSET:
             return self.engine.settings.job_timeout
@@ -197,6 +213,7 @@ class Jobs:
         return JobHandle(self, id, value=value)
 
     create = sync_form(acreate)
+    enqueue = sync_form(aenqueue)
     get = sync_form(aget)
     list = sync_form(alist)
     cancel = sync_form(acancel)

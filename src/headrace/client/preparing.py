@@ -8,7 +8,7 @@ from headrace.client.keys import debounce_delay, keys_of
 from headrace.client.options import UNSET, Options
 from headrace.core import payload
 from headrace.core.batch import Batch, Template
-from headrace.core.errors import ArgumentError
+from headrace.core.errors import OptionError
 from headrace.core.limits import Gate, gates_for
 from headrace.core.payload import JSON_CODEC, Codec
 from headrace.core.retry import Retry
@@ -72,7 +72,7 @@ class Preparation:
         row = self._constant
         if self._template is None:
             if self._options.unique is True:
-                raise ArgumentError(
+                raise OptionError(
                     f"task {self._name}: unique=True goes by the arguments, and a result will give some of them; "
                     "name a key: unique='…'"
                 )

@@ -72,6 +72,8 @@ class PayloadError(EnqueueError, ValueError):
 class ArgumentError(EnqueueError, TypeError):
     """Arguments do not fit the signature of the task."""
 
+    surplus = False  # one more was given than the task has room for
+
 
 class GraphError(EnqueueError, ValueError):
     """A graph of tasks cannot be: a circle, an edge to a task that is not there, a result that nobody takes."""

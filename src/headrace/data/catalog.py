@@ -11,7 +11,7 @@ from headrace.core.errors import DataError, NotFound
 from headrace.data.backend import Backend, Draft, ObjectMeta
 from headrace.data.ids import is_id, new_id
 from headrace.data.objects import Object
-from headrace.data.places import open_backend
+from headrace.data.places import is_remote, local_path, open_backend
 from headrace.data.sources import SQL, SchemaLike, Source
 from headrace.data.threads import blocking, in_thread
 from headrace.executors.context import running
@@ -40,8 +40,9 @@ class Data:
         jobs: "Launcher | None" = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._url = url
-        self.url = masked_url(url)
+        # A relative path belongs to the working directory of now, not to the one of the first use.
+        self._url = url if is_remote(url) else local_path(url).as_uri()
+        self.url = masked_url(self._url)
         self.keep = None if keep is None else as_timedelta(keep, name="keep")
         self.owner = owner
         self.jobs = jobs
@@ -90,17 +91,23 @@ class Data:
         id: str | None = None,
         replace: bool = False,
     ) -> Object:
-        """One object of the rows of others, in this order, which can be dropped afterwards. With no parts it is empty,
-        and has this schema."""
-        draft = self._draft(name, keep, id)
-        ids = [part if isinstance(part, str) else part.id for part in parts]
-        if ids:
-            meta = self.backend.concat(draft, ids, replace=replace)
-        else:
-            backend = self.backend
-            from headrace.data.formats.schemas import checked_schema
+        """One object of the rows of others, in this order, which can be dropped afterwards.
 
-            meta = backend.write(draft, checked_schema(schema or {}), [], replace=replace)
+        Parts of the same columns are not read for it. Where columns differ they are widened: to the type that holds
+        both (of no values and text: text; of int64 and double: double), and to nulls where a part has no such column;
+        DataError when there is no such type. `schema` says what they are to become, and is that of no parts at all.
+        """
+        draft = self._draft(name, keep, id)
+        metas = [self.meta(part if isinstance(part, str) else part.id) for part in parts]
+        backend = self.backend
+        from headrace.data.formats.schemas import checked_schema, widened, wider_schema
+
+        wanted = checked_schema(schema) if schema is not None else wider_schema([meta.schema for meta in metas])
+        if metas and all(meta.schema.equals(wanted) for meta in metas):
+            meta = backend.concat(draft, [meta.id for meta in metas], replace=replace)
+        else:
+            batches = (widened(batch, wanted) for part in metas for batch in backend.read(part.id))
+            meta = backend.write(draft, wanted, batches, replace=replace)
         return Object(meta.id, data=self, meta=meta)
 
     @blocking

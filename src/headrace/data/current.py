@@ -39,7 +39,7 @@ def current_data() -> "Data":
     used = _used.get()
     if used is not None:
         return used
-    source = getattr(running.get(), "source", None)
+    source = getattr(running.get(), "_source", None)  # where the worker has its tasks from: an app
     if hasattr(source, "data"):
         return _data_of(source)
     found: dict[str, Data] = {}

@@ -34,9 +34,14 @@ def open_backend(url: str) -> Backend:
         if error.name != "pyarrow":
             raise
         raise MissingExtra("tables need pyarrow, which is not installed: pip install 'headrace[data]'") from error
-    if scheme in ("", "file"):
+    if not is_remote(url):
         return ArrowBackend(LocalFiles(local_path(url)))
     return ArrowBackend(fsspec_files(url))
+
+
+def is_remote(url: str) -> bool:
+    """Anything but a folder of this machine."""
+    return "://" in url and not url.startswith("file://")
 
 
 def local_path(url: str) -> Path:

@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from headrace.client.bridge import on_store
 from headrace.client.engine import Engine
 from headrace.core.clock import MovableClock
 from headrace.core.lanes import Lane
-from headrace.core.outcome import Cancelled, Outcome, Released, Suspended
+from headrace.core.outcome import Cancelled, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref, TaskFilter, TaskRecord, Want
@@ -55,7 +55,6 @@ class Runner:
         self._pipeline = Pipeline(app, rng=random.Random(seed))  # the jitter of retries is the same in every run
         self._place = Place(source=app, rooms=self.rooms, worker=self.worker)
         self._registered = False
-        self._waits: dict[tuple[int, str], datetime] = {}
 
     # --- what is ready ------------------------------------------------------------------------------------------------
 
@@ -113,7 +112,7 @@ class Runner:
                 prepared = await self._filled(prepared)
             if isinstance(prepared, Launch):
                 launch = prepared
-                ran = await self._filled_and_entered(launch, tally, words)
+                ran = await self._entered(launch, tally, words)
                 if ran is None:
                     return
             else:
@@ -122,7 +121,6 @@ class Runner:
                 tally.unknown[claim.id] = claim.name
             await words.flush()
             await self._finish(self._settled(held, await self._kept(held.ref, ran), launch))
-            await self._note_wait(claim.id, ran)
         except BaseException:
             # Interrupted: by Ctrl-C, or because the test was cancelled. Nobody would ever finish it.
             await self._finish(self._settled(held, Ran(outcome=Released()), launch))
@@ -130,18 +128,6 @@ class Runner:
         finally:
             del self.in_hand[claim.id]
             done.set_result(None)
-
-    async def _filled_and_entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
-        """With the results of what it waited for among its arguments."""
-        if INPUTS in launch.options:
-            codecs, blobs = self._engine.codecs, self._engine.blobs
-            filled = await self._engine.run(
-                lambda store: Inputs(read=store.inputs, codecs=codecs, blobs=lambda: blobs).filled(launch)
-            )
-            if not isinstance(filled, Launch):
-                return Ran(outcome=filled)
-            launch = filled
-        return await self._entered(launch, tally, words)
 
     async def _entered(self, launch: Launch, tally: Tally, words: Words) -> Ran | None:
         """None when the claim no longer holds."""
@@ -159,13 +145,6 @@ class Runner:
     async def _kept(self, ref: Ref, ran: Ran) -> Ran:
         keeper = result_keeper(self.app)
         return ran if keeper is None or not keeper.wants(ran) else await on_store(lambda: keeper.kept(ref, ran))
-
-    async def _note_wait(self, task: int, ran: Ran) -> None:
-        """Of a task that waits for an event: until when. A wait that went on before has its time from then."""
-        outcome = ran.outcome
-        if isinstance(outcome, Suspended) and outcome.step is not None and outcome.delay is not None:
-            now = await self._engine.run(lambda store: store.now())
-            self._waits.setdefault((task, outcome.step), now + timedelta(seconds=outcome.delay))
 
     def _settled(self, held: Held, ran: Ran, launch: Launch | None) -> Settlement:
         executor = EXECUTOR if ran.ran_for is not None else None
@@ -199,18 +178,18 @@ class Runner:
             # A task that was claimed before waits after an attempt; one that never was, for the time it was given.
             and (retries if record.claim_no > 0 else scheduled)
         ]
-        if retries and self._waits:
-            blocked = {record.id for record in await self.records([task for task, _ in self._waits]) if _waits(record)}
-            self._waits = {wait: until for wait, until in self._waits.items() if wait[0] in blocked and until > now}
-            due += self._waits.values()
         if not due:
             return False
         self._movable_clock().move_to(min(due))
         # What a worker does on the side, in case somebody's time has come.
-        await self._engine.run(lambda store: store.deliver())
+        await self.deliver()
         await self._engine.run(lambda store: store.expire())
         await self._engine.run(lambda store: store.unpark())
         return True
+
+    async def deliver(self) -> None:
+        """Resume those whose wait is over, or whose event came by somebody's own transaction."""
+        await self._engine.run(lambda store: store.deliver())
 
     def _movable_clock(self) -> MovableClock:
         clock: Any = self._engine.clock
@@ -249,10 +228,6 @@ async def listed(app: TestedApp, criteria: TaskFilter, *, may_block: bool = Fals
         if len(page) < _PAGE:
             return sorted({record.id: record for record in found}.values(), key=lambda record: record.id)
         criteria = replace(criteria, before=_last_seen(page[-1]))
-
-
-def _waits(record: TaskRecord) -> bool:
-    return record.state is TaskState.BLOCKED and (record.waiting_on or "").startswith("event:")
 
 
 def _last_seen(record: TaskRecord) -> tuple[datetime, int]:

@@ -5,12 +5,13 @@ from dataclasses import replace
 from headrace.core.outcome import Completed
 from headrace.core.task import Ref
 from headrace.executors.base import Ran
+from headrace.executors.invocation import RESULT_LIMIT
 from headrace.store.blobs.base import Blobs, keep, path_of
 from headrace.worker.application import Application, blobs_of, inline_of
 from headrace.worker.execution import fault
 
 # Bytes of JSON, where there is a result store. They pass through memory, of the task's process and of the worker's.
-BLOB_LIMIT = 256 * 1024 * 1024
+BLOB_LIMIT = 64 * 1024 * 1024
 
 
 class ResultKeeper:
@@ -41,3 +42,8 @@ def result_keeper(app: Application) -> ResultKeeper | None:
     """Of an app that has a result store."""
     blobs = blobs_of(app)
     return None if blobs is None else ResultKeeper(blobs, inline=inline_of(app))
+
+
+def result_limit(app: Application) -> int:
+    """Bytes of a result that is kept at all."""
+    return RESULT_LIMIT if blobs_of(app) is None else BLOB_LIMIT

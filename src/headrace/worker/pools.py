@@ -7,11 +7,11 @@ from headrace.core.task import Pool
 from headrace.executors.base import Executor
 from headrace.executors.command import CommandExecutor
 from headrace.executors.coroutine import CoroutineExecutor
-from headrace.executors.invocation import RESULT_LIMIT, Host
+from headrace.executors.invocation import Host
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
-from headrace.worker.application import blobs_of, tracing_of
-from headrace.worker.keeping import BLOB_LIMIT
+from headrace.worker.application import tracing_of
+from headrace.worker.keeping import result_limit
 
 if TYPE_CHECKING:
     from headrace.worker.worker import Worker
@@ -27,7 +27,7 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
         resources=resources,
         worker=worker.id,
         source=worker.app,
-        result_limit=RESULT_LIMIT if blobs_of(worker.app) is None else BLOB_LIMIT,
+        result_limit=result_limit(worker.app),
         tracing=tracing_of(worker.app),
     )
     executors: dict[Pool, Executor] = {}

@@ -96,7 +96,7 @@ class Planner:
         else:
             new, places = task.prepare_call(inputs.all(args), inputs.named(kwargs))
             edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
-        edges = [*inputs.edges, *edges, *after]
+        edges = [*inputs.edges, *_more(inputs.edges, [*edges, *after])]
         if inputs.shapes:
             spec = [{"at": places[number], "shape": shape} for number, shape in enumerate(inputs.shapes)]
             new = dataclasses.replace(new, options=with_option(new.options, "inputs", payload.dumps(spec)))
@@ -140,7 +140,7 @@ class Planner:
 
     def _builtin(self, path: str, *, arguments: str, options: Mapping[str, Any]) -> NewTask:
         if self.origin is None:
-            raise GraphError("a workflow needs a task of an app in it; use app.jobs.create for one without")
+            raise GraphError("a workflow needs a task of an app in it; use app.jobs.enqueue for one without")
         return self.origin.builtin(path, arguments=arguments, options=options)
 
     @contextmanager
@@ -198,6 +198,14 @@ class _Inputs:
         return Slot(number)
 
 
+def _more(passing: Sequence[After], waits: Sequence[After]) -> Sequence[After]:
+    """Those of `waits` that say more than the edges that pass a result."""
+    if not passing or not waits:
+        return waits
+    said = {(each.local, each.task) for each in passing if each.kind is EdgeKind.ON_SUCCESS}
+    return [each for each in waits if each.kind is not EdgeKind.ON_SUCCESS or (each.local, each.task) not in said]
+
+
 def _prepared(
     task: SignedTask,
     full: tuple[Any, ...],
@@ -209,10 +217,12 @@ def _prepared(
     try:
         return task.prepare_call(full, named)
     except ArgumentError as error:
+        if not error.surplus:
+            raise
         try:
             task.prepare_call(full[1:], named)
         except ArgumentError:
-            raise error from None  # it is not the passed result that does not fit
+            raise error from None  # not the passed result alone is too much
         raise GraphError(
             f"task {task.name} takes no (more) arguments, and {before} passes its result to it; use "
             f"{task.name.rpartition('.')[2]}.si({_shown(args, kwargs)}), which waits and takes none ({error})"
@@ -237,5 +247,5 @@ def planned(flow: Flow[Any], *, origin: Origin | None = None, job: int | None = 
 def needed_origin(flow: Flow[Any]) -> Origin:
     origin = flow.origin()
     if origin is None:
-        raise GraphError(f"{flow.title} names no task, so it has no app; use app.jobs.create(name, flow) for it")
+        raise GraphError(f"{flow.title} names no task, so it has no app; use app.jobs.enqueue(flow) for it")
     return origin

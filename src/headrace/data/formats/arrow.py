@@ -20,6 +20,7 @@ import pyarrow.parquet
 from headrace.core.errors import DataError, NotFound, ObjectExists
 from headrace.data.backend import Draft, ObjectMeta, RecordBatch, Schema
 from headrace.data.formats.files import Files
+from headrace.data.formats.schemas import shown_schema
 from headrace.data.ids import is_id
 from headrace.runtime.faults import reached
 
@@ -93,7 +94,7 @@ class ArrowBackend:
             if not part.meta.schema.equals(schema):
                 raise DataError(
                     f"objects {parts[0]} and {part.meta.id} cannot become one: their columns differ: "
-                    f"{_shown(schema)} and {_shown(part.meta.schema)}"
+                    f"{shown_schema(schema)} and {shown_schema(part.meta.schema)}"
                 )
         writer = f"part-{uuid4().hex[:12]}"
         made: list[_File] = []
@@ -178,7 +179,7 @@ class ArrowBackend:
                 # Statistics would make every footer longer, and nobody here asks for them.
                 writer = pq.ParquetWriter(sink, schema, write_statistics=False)
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-                raise DataError(f"object {id}: Parquet cannot store {_shown(schema)}: {error}") from error
+                raise DataError(f"object {id}: Parquet cannot store {shown_schema(schema)}: {error}") from error
             with writer:
                 for group in groups:
                     writer.write_table(group, row_group_size=group.num_rows)
@@ -246,7 +247,7 @@ def _slices(
     source: Any, file: _File, start: int, offset: int, end: int, columns: Sequence[str] | None
 ) -> Iterator[RecordBatch]:
     """The rows [offset, end) of the object that lie in this file, whose first row is `start`."""
-    reader = pq.ParquetFile(source)
+    reader = pq.ParquetFile(source, pre_buffer=False)
     names = None if columns is None else list(columns)
     for number, rows in enumerate(file.groups):
         if start >= end:
@@ -267,7 +268,7 @@ def _row_groups(batches: Iterable[RecordBatch], schema: Schema) -> Iterator[Any]
     rows = size = 0
     for number, batch in enumerate(batches):
         if not batch.schema.equals(schema):
-            raise DataError(f"batch {number} has {_shown(batch.schema)}, and not {_shown(schema)}")
+            raise DataError(f"batch {number} has {shown_schema(batch.schema)}, and not {shown_schema(schema)}")
         if not batch.num_rows:
             continue
         if not len(schema):
@@ -300,10 +301,6 @@ def _chosen(meta: ObjectMeta, columns: Sequence[str] | None) -> Schema:
 
 def _taken(id: str) -> ObjectExists:
     return ObjectExists(f"object {id} is there already and stays as it is; drop it first, or take another id")
-
-
-def _shown(schema: Schema) -> str:
-    return "columns " + (", ".join(f"{field.name}: {field.type}" for field in schema) or "none")
 
 
 def _dumped(stored: _Stored) -> bytes:

@@ -97,7 +97,7 @@ class FsspecFiles:
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def _path(self, *parts: str) -> str:
-        return "/".join((self._root, *parts)).rstrip("/")
+        return "/".join(part for part in (self._root, *parts) if part)
 
 
 def _last(path: str) -> str:

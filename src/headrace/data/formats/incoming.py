@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, cast
 
@@ -23,7 +23,8 @@ def opened(source: Source, schema: Any = None) -> Generator[Incoming]:
     wanted = None if schema is None else checked_schema(schema)
     with contextlib.ExitStack() as stack:
         try:
-            yield _open(source, wanted, stack)
+            found = _open(source, wanted, stack)
+            yield found._replace(batches=_without_forbidden_nulls(found))
         except pa.ArrowException as error:
             raise DataError(f"no table can be made of this: {error}") from error
 
@@ -69,13 +70,28 @@ def _of_arrow(source: Any) -> Incoming:
 
 def _of_iterable(source: Iterable[Any], schema: Schema | None) -> Incoming:
     items = iter(source)
-    first: Any = next(items, None)
+    nothing = object()
+    first: Any = next(items, nothing)
     if isinstance(first, pa.RecordBatch | pa.Table):
         batches = (batch for item in itertools.chain([first], items) for batch in _of_arrow(item).batches)
         return in_schema(Incoming(first.schema, batches), schema)
     if iter(source) is not items:  # can be read again from its start
         return incoming_rows(source, schema)
-    return incoming_rows(itertools.chain([] if first is None else [first], items), schema)
+    return incoming_rows(itertools.chain([] if first is nothing else [first], items), schema)
+
+
+def _without_forbidden_nulls(incoming: Incoming) -> Iterator[RecordBatch]:
+    required = [field.name for field in incoming.schema if not field.nullable]
+    if not required:
+        return incoming.batches
+    return (_complete(batch, required, number) for number, batch in enumerate(incoming.batches))
+
+
+def _complete(batch: RecordBatch, required: Sequence[str], number: int) -> RecordBatch:
+    for name in required:
+        if batch.column(name).null_count:
+            raise DataError(f"the column {name!r} must have values, and batch {number} has nulls there")
+    return batch
 
 
 def in_schema(incoming: Incoming, schema: Schema | None) -> Incoming:

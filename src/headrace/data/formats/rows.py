@@ -93,8 +93,6 @@ def _culprit(chunk: list[Any], schema: Schema, start: int) -> str | None:
                     f"row {start + position}, column {field.name!r}: {_shown(value)} is no {field.type}; "
                     "give schema= with a type that fits"
                 )
-            if value is None and not field.nullable:
-                return f"row {start + position}: column {field.name!r} must have a value"
     return None
 
 

@@ -16,18 +16,19 @@ def rows_of(sql: SQL) -> Generator[Iterator[dict[str, Any]]]:
     if isinstance(where, str):
         engine = _engine(where)
         try:
-            with engine.connect() as connection:
-                yield _sqlalchemy_rows(connection, sql)
+            with engine.connect() as connection, _sqlalchemy_rows(connection, sql) as rows:
+                yield rows
         finally:
             engine.dispose()
     elif hasattr(where, "cursor"):
         with contextlib.closing(where.cursor()) as cursor:
             yield _driver_rows(cursor, sql)
     elif type(where).__module__.partition(".")[0] == "sqlalchemy" and hasattr(where, "connect"):
-        with where.connect() as connection:
-            yield _sqlalchemy_rows(connection, sql)
+        with where.connect() as connection, _sqlalchemy_rows(connection, sql) as rows:
+            yield rows
     elif hasattr(where, "execute"):
-        yield _sqlalchemy_rows(where, sql)
+        with _sqlalchemy_rows(where, sql) as rows:
+            yield rows
     else:
         raise DataError(f"SQL(query, where): where is a URL or an open connection, not {type(where).__qualname__}")
 
@@ -48,15 +49,17 @@ def _engine(url: str) -> Any:
         raise MissingExtra(f"{scheme}:// needs a driver that is not installed: {error}") from error
 
 
-def _sqlalchemy_rows(connection: Any, sql: SQL) -> Iterator[dict[str, Any]]:
+@contextlib.contextmanager
+def _sqlalchemy_rows(connection: Any, sql: SQL) -> Generator[Iterator[dict[str, Any]]]:
     from sqlalchemy import text
 
     options = {"stream_results": True, "yield_per": BATCH_ROWS}
     result = connection.execute(text(sql.query), sql.parameters or {}, execution_options=options)
-    if not result.returns_rows:
-        raise DataError(f"the query gives no rows: {sql.query!r}")
-    names = _checked(list(result.keys()))
-    return (dict(zip(names, row, strict=True)) for row in result)
+    with contextlib.closing(result):
+        if not result.returns_rows:
+            raise DataError(f"the query gives no rows: {sql.query!r}")
+        names = _checked(list(result.keys()))
+        yield (dict(zip(names, row, strict=True)) for row in result)
 
 
 def _driver_rows(cursor: Any, sql: SQL) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,9 @@ from headrace.store.sqlite.connection import Transaction
 type _Place = tuple[str, str]  # scope, key
 
 _ARGUMENTS = 10  # their place in a row
+_RUN = 10  # neighbours that are worth a statement of their own
 _PENDING = TaskState.PENDING.value
+_BLOCKED = TaskState.BLOCKED.value
 APPROVAL = "approval"  # what a blocked task waits for beside its edges
 _REPLACEABLE = (TaskState.PENDING, TaskState.PENDING_APPROVAL)
 
@@ -261,33 +263,51 @@ def _expires_at(task: NewTask, now: int) -> int | None:
 
 def row_of(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
     """In the order of `insert_tasks`."""
-    eligible = _eligible_at(task, now, no_later_than)
-    order_at = eligible if task.job is None else jobs[task.job]
-    gates, order_key = _stored_gates(task)
+    order_at = None if task.job is None else jobs[task.job]
+    return list(row_of_job(task, id, now, task.job, order_at, no_later_than))
+
+
+def row_of_job(
+    task: NewTask, id: int, now: int, job: int | None, order_at: int | None, no_later_than: int | None = None
+) -> tuple[Any, ...]:
+    """The same, as a task of that job, whatever it says itself; written for speed, since a job may have very many."""
+    if task.run_at is None and not task.delay:
+        eligible = now
+    else:
+        eligible = _eligible_at(task, now, no_later_than)
+    gates, order_key = _stored_gates(task) if task.gates else (None, None)
+    ready_at = expires_at = waiting_on = None
     if task.after:
-        state, ready_at, expires_at = TaskState.BLOCKED.value, None, None
+        state, waiting_on = _BLOCKED, APPROVAL if task.approval else None
     else:
         state = TaskState.PENDING_APPROVAL.value if task.approval else _PENDING
         ready_at = now if eligible <= now and not task.approval else None
-        expires_at = _expires_at(task, now)
-    return [
-        *(id, task.name, task.kind, task.queue, task.pool, task.priority, state),
-        *(task.max_attempts, task.job, task.critical, task.arguments, task.codec, task.version, task.options),
-        *(
-            gates,
-            order_key,
-            bool(task.keys),
-            task.max_age,
-            now,
-            now,
-            eligible,
-            order_at,
-            expires_at,
-            ready_at,
-        ),
-        task.dead_letter,
-        APPROVAL if task.approval and task.after else None,
-    ]
+        expires_at = None if task.max_age is None else now + seconds_to_micros(task.max_age)
+    return (
+        *(id, task.name, task.kind, task.queue, task.pool, task.priority, state, task.max_attempts, job, task.critical),
+        *(task.arguments, task.codec, task.version, task.options, gates, order_key, bool(task.keys), task.max_age),
+        *(now, now, eligible, eligible if order_at is None else order_at, expires_at, ready_at, task.dead_letter),
+        waiting_on,
+    )
+
+
+def insert_rows(transaction: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Rows of `row_of_job` with consecutive ids: neighbours that differ in their arguments only by one statement."""
+    single: list[tuple[Any, ...]] = []
+    begin = 0
+    while begin < len(rows):
+        head = rows[begin]
+        before, behind = head[1:_ARGUMENTS], head[_ARGUMENTS + 1 :]
+        end = begin + 1
+        while end < len(rows) and rows[end][_ARGUMENTS + 1 :] == behind and rows[end][1:_ARGUMENTS] == before:
+            end += 1
+        if end - begin < _RUN or head[-1] is not None:
+            single += rows[begin:end]
+        else:
+            arguments = _json([row[_ARGUMENTS] for row in rows[begin:end]])
+            transaction.run("insert_run", (head[0], *before, *behind[:-1], arguments))
+        begin = end
+    transaction.insert_all("insert_task", single)
 
 
 def enqueue(

@@ -1,20 +1,25 @@
 """Tasks that wait for others: how they are written, and what is read of their edges."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import batched
 from typing import overload
 
+import orjson
+
 from headrace.core.batch import Batch, is_plain
-from headrace.core.errors import EnqueueError, GraphError
+from headrace.core.errors import EnqueueError, GraphError, NotFound, WrongState
 from headrace.core.states import Reason, TaskState
-from headrace.core.task import Edge, EdgeKind, Enqueued, Input, NewTask
+from headrace.core.task import Edge, EdgeKind, Enqueued, Input, NewTask, TaskRecord
 from headrace.store.base import Program
+from headrace.store.instants import from_micros
 from headrace.store.sqlite.advancing import free_lowered
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import Ending, ids_json, rows_by_id
-from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, row_of
+from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, insert_rows, row_of_job
+from headrace.store.sqlite.inspection import get
 from headrace.store.sqlite.job_counting import KINDS, conclude
+from headrace.store.sqlite.retrying import clear
 
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _READ_AT_ONCE = 1000
@@ -30,9 +35,6 @@ class Answers(Sequence[Enqueued]):
         self._first = first
         self._n = n
         self._found = found  # by place: who held the key of a task that was therefore not made
-
-    def id(self, place: int) -> int:
-        return self._found.get(place, self._first + place)
 
     def __len__(self) -> int:
         return self._n
@@ -50,29 +52,28 @@ class Answers(Sequence[Enqueued]):
         return map(self._answer, range(self._n))
 
     def _answer(self, place: int) -> Enqueued:
-        return Enqueued(self.id(place), place not in self._found)
+        return Enqueued(self._found.get(place, self._first + place), place not in self._found)
 
 
 def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], *, first: int) -> Sequence[Enqueued]:
     """The tasks of a new job, whose ids have been taken; read in batches: they may be more than memory holds."""
     n, found = len(tasks), dict[int, int]()
     answers = Answers(first, n, found)
-    jobs = {job: transaction.now}
-    place = written = 0
+    now, place, written = transaction.now, 0, 0
     for batch in batched(tasks, _READ_AT_ONCE):
-        here = [replace(task, job=job) for task in batch]
-        if place + len(here) > n:
+        if place + len(batch) > n:
             break
-        if any(task.keys for task in here):
+        if any(task.keys for task in batch):
+            here = [replace(task, job=job) for task in batch]
             part = enqueue(transaction, here, first=first + place, first_of_call=first)
             found.update({place + offset: answer.id for offset, answer in enumerate(part) if not answer.created})
         else:
-            rows = [row_of(task, id, transaction.now, jobs) for id, task in enumerate(here, first + place)]
-            transaction.insert_all("insert_task", rows)
+            rows = [row_of_job(task, id, now, job, now) for id, task in enumerate(batch, first + place)]
+            insert_rows(transaction, rows)
             written += len(rows)
-            transaction.wakes.update(task.queue for task in here if task.delay <= 0 and not task.after)
-        _link(transaction, here, place, answers)
-        place += len(here)
+            transaction.wakes.update({task.queue for task in batch if not task.after})
+        _link(transaction, batch, first, found, base=place, job=job)
+        place += len(batch)
     if place != n:
         raise EnqueueError(f"the tasks of job {job} are said to be {n} and are not; nothing was written")
     if written:
@@ -85,7 +86,8 @@ def add(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
     answers = enqueue(transaction, tasks)
     if not is_plain(tasks) and any(task.after for task in tasks):
         _check_jobs(transaction, tasks)
-        _link(transaction, tasks, 0, answers)
+        first = next((answer.id - place for place, answer in enumerate(answers) if answer.created), 0)
+        _link(transaction, tasks, first, {place: id for place, (id, created) in enumerate(answers) if not created})
     return answers
 
 
@@ -108,31 +110,44 @@ def _check_jobs(transaction: Transaction, tasks: Sequence[NewTask]) -> None:
                 raise GraphError(f"task {id}, which a new task of job {job} waits for, {what}; nothing was written")
 
 
-def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers: Sequence[Enqueued]) -> None:
-    """Write the edges of new tasks, of which the first has the place `base` among those of the call."""
+def _link(
+    transaction: Transaction,
+    tasks: Sequence[NewTask],
+    first: int,
+    found: Mapping[int, int],
+    *,
+    base: int = 0,
+    job: int | None = None,
+) -> None:
+    """Write the edges of new tasks: `first` is the id of the first task of the call, others follow but for those that
+    were `found`. These begin with the place `base`. `job`: it is new, too, and has no other tasks.
+    """
     edges: list[tuple[int, int, int, int, int | None]] = []
     barriers: list[tuple[int, int]] = []
     counted: list[int] = []  # who waits for tasks that were there before
     for place, task in enumerate(tasks, base):
-        if not task.after:
+        # Whoever holds the key of one that was not made waits for what it waited for.
+        if not task.after or place in found:
             continue
-        own, created = answers[place]
-        if not created:
-            continue  # whoever holds its key waits for what it waited for
-        is_counted = False
+        own, is_counted = first + place, False
         for number, edge in enumerate(task.after):
+            upstream = edge.task
             if not edge.local:
-                upstream, is_counted = edge.task, True
-            elif 0 <= edge.task < place:
-                upstream, is_new = answers[edge.task]
-                is_counted |= not is_new
-            else:
+                if job is not None:
+                    raise GraphError(
+                        f"task {task.name} of a new job waits for task {upstream}, which is not of that job; nothing "
+                        "was written"
+                    )
+                is_counted = True
+            elif not 0 <= upstream < place:
                 raise GraphError(
-                    f"task {task.name}, number {place} of its call, waits for number {edge.task}: a task waits for "
+                    f"task {task.name}, number {place} of its call, waits for number {upstream}: a task waits for "
                     "those before it. Nothing was written"
                 )
-            if upstream == own:
-                raise GraphError(f"task {task.name} waits for itself by way of its key; nothing was written")
+            elif upstream in found:
+                upstream, is_counted = found[upstream], True
+            else:
+                upstream += first
             edges.append((own, number, upstream, _NUMBERS[edge.kind], edge.input))
         if is_counted:
             counted.append(own)
@@ -146,7 +161,8 @@ def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers
 
 def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:
     """Of what they wait for some may have ended: they are free, or never will be."""
-    count_barriers(transaction, ids)
+    note_counted(transaction, ids)
+    transaction.run("count_barriers")
     lost = dict(transaction.rows("impossible_tasks", (ids_json(ids),)))
     conclude(
         transaction,
@@ -155,29 +171,25 @@ def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:
             for row in rows_by_id(transaction, list(lost))
         ],
     )
-    free_counted(transaction, [id for id in ids if id not in lost])
+    note_counted(transaction, (id for id in ids if id not in lost))
+    free_lowered(transaction)
 
 
 def reason_of(kind: int) -> str:
     return Reason.SKIPPED if KINDS[kind] is EdgeKind.ON_FAILURE else Reason.UPSTREAM_FAILED
 
 
-def count_barriers(transaction: Transaction, ids: Iterable[int]) -> None:
-    """Anew, whatever they say."""
-    transaction.run("count_barriers", (ids_json(ids),))
-
-
-def free_counted(transaction: Transaction, ids: Iterable[int]) -> None:
-    """Of those whose barriers were just counted, the ones that wait for nothing."""
+def note_counted(transaction: Transaction, ids: Iterable[int]) -> None:
+    """Whose barriers are to be counted anew."""
     transaction.run("clear_lowered")
     transaction.run("note_counted", (ids_json(ids),))
-    free_lowered(transaction)
 
 
 def edges(transaction: Transaction, tasks: Sequence[int]) -> list[Edge]:
+    rows: list[tuple[int, int, int, int | None, int]] = transaction.rows("edges", (ids_json(tasks),))
     return [
         Edge(task=task, upstream=upstream, kind=KINDS[kind], input=input, place=place)
-        for task, upstream, kind, input, place in transaction.rows("edges", (ids_json(tasks),))
+        for task, upstream, kind, input, place in rows
     ]
 
 
@@ -197,6 +209,34 @@ def inputs(transaction: Transaction, task: int) -> list[Input]:
     ]
 
 
+def decide(transaction: Transaction, task: int, *, approved: bool, by: str, note: str | None) -> TaskRecord:
+    """The write lock makes two at once one decision."""
+    rows = rows_by_id(transaction, [task])
+    if not rows or rows[0].state != TaskState.PENDING_APPROVAL:
+        found = get(transaction, [task])
+        if task not in found:
+            raise NotFound(f"task {task} does not exist")
+        raise WrongState(f"task {task} is {found[task].state}: it does not wait for anybody's approval")
+    if approved:
+        at = from_micros(transaction.now).isoformat()
+        value = orjson.dumps({"at": at, "by": by, "note": note}, option=orjson.OPT_SORT_KEYS).decode()
+        for queue, claim_no, attempt in transaction.rows("approve", {"task": task, "now": transaction.now}):
+            parameters = {"task": task, "value": value, "claim_no": claim_no, "attempt": attempt + 1}
+            transaction.run("keep_approval", {**parameters, "now": transaction.now})
+            transaction.wakes.add(queue)
+    else:
+        message = f"rejected by {by}" + (f": {note}" if note else "")
+        rejection = Ending(
+            row=rows[0],
+            state=TaskState.REJECTED,
+            reason=Reason.USER,
+            error_class="headrace.Rejected",
+            error_message=message,
+        )
+        conclude(transaction, [rejection])
+    return get(transaction, [task])[task]
+
+
 class Enqueueing(Part):
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         tasks = tasks if isinstance(tasks, Batch) else tuple(tasks)
@@ -212,3 +252,11 @@ class Graphing(Part):
 
     async def inputs(self, task: int) -> list[Input]:
         return await self.database.read(lambda transaction: inputs(transaction, task))
+
+    async def clear(self, task: int) -> list[int]:
+        return await self.database.write(lambda transaction: clear(transaction, task))
+
+    async def decide(self, task: int, *, approved: bool, by: str, note: str | None = None) -> TaskRecord:
+        return await self.database.write(
+            lambda transaction: decide(transaction, task, approved=approved, by=by, note=note)
+        )

@@ -163,7 +163,9 @@ async def a_task_that_expired_before_it_started(ledger: Ledger) -> None:
 @cases.add()
 async def a_task_that_suspends_for_an_event_is_blocked(ledger: Ledger) -> None:
     task_id = await ledger.enqueue_one()
-    await ledger.finish("a", settled(await ledger.claim_one(), Suspended(step="paid")))
+    claim = await ledger.claim_one()
+    assert await ledger.store.receive("a", ref(claim), "paid", event="payment", key="7", timeout=None) is None
+    await ledger.finish("a", settled(claim, Suspended(step="paid")))
     assert await ledger.state(task_id) == "blocked"
     assert await ledger.claim() == []
     await ledger.store.cancel([task_id])

@@ -64,7 +64,6 @@ class PostgresStore:
         schedules = Schedules(database, queries)
         firings = Firings(database, queries, enqueueing, schedules)
         queues = Queues(database, queries, self._waker)
-        checkpoints = Checkpoints(database, queries)
         outlines = Outlines(database, queries)
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)

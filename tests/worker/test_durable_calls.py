@@ -43,6 +43,15 @@ def app(store_url: str) -> Iterator[App]:
     made.close()
 
 
+@pytest.fixture
+def sqlite_app(sqlite_url: str) -> Iterator[App]:
+    """For what does not depend on the store."""
+    made = App(sqlite_url)
+    with override(made, url=sqlite_url):
+        yield made
+    made.close()
+
+
 @contextlib.contextmanager
 def own_connection(url: str) -> Iterator[Any]:
     if url.startswith("sqlite"):
@@ -103,7 +112,8 @@ def test_a_task_goes_on_where_it_gave_its_slot_back(app: App, kind: str) -> None
     assert app.check() == []
 
 
-def test_a_failed_attempt_does_not_do_its_steps_again(app: App) -> None:
+def test_a_failed_attempt_does_not_do_its_steps_again(sqlite_app: App) -> None:
+    app = sqlite_app
     ran: list[int] = []
 
     @app.task(name="flaky", retry=Retry(max_attempts=3, backoff="fixed", base=0, jitter=0))
@@ -120,7 +130,9 @@ def test_a_failed_attempt_does_not_do_its_steps_again(app: App) -> None:
     assert handle.record().attempt == 3
 
 
-def test_an_injected_context_makes_the_same_calls(app: App) -> None:
+def test_an_injected_context_makes_the_same_calls(sqlite_app: App) -> None:
+    app = sqlite_app
+
     @app.task(name="told")
     def told(context: Context = injected) -> int:
         return context.step("one", lambda: 1)
@@ -255,7 +267,8 @@ def test_a_worker_resumes_what_a_transaction_sent(app: App, store_url: str) -> N
 @pytest.mark.parametrize(
     ("event", "key", "payload"), [("", "k", 1), ("e" * 201, "k", 1), ("e", "k\0", 1), ("e", 7, 1), ("e", "k", {1, 2})]
 )
-def test_an_event_that_cannot_be_is_refused(app: App, event: Any, key: Any, payload: Any) -> None:
+def test_an_event_that_cannot_be_is_refused(sqlite_app: App, event: Any, key: Any, payload: Any) -> None:
+    app = sqlite_app
     with pytest.raises((ArgumentError, ValueError)):
         app.send(event, key, payload)
     with pytest.raises(ValueError, match="1,048,576 are the most"):
@@ -328,7 +341,9 @@ def test_in_a_job_a_child_belongs_to_it_and_its_failure_is_the_callers(app: App)
     assert (record.state, record.total, record.completed, record.failed) == (JobState.COMPLETED, 2, 1, 1)
 
 
-def test_what_is_no_call_is_refused(app: App) -> None:
+def test_what_is_no_call_is_refused(sqlite_app: App) -> None:
+    app = sqlite_app
+
     @app.task(name="calls", retry=ONCE)
     async def calls(what: str) -> None:
         await current.call({"task": calls, "text": "calls"}[what])
@@ -360,7 +375,9 @@ def test_what_waits_is_cancelled_and_runs_no_more(app: App) -> None:
     assert app.check() == []
 
 
-def test_a_suspension_that_is_caught_fails_the_task_for_good(app: App) -> None:
+def test_a_suspension_that_is_caught_fails_the_task_for_good(sqlite_app: App) -> None:
+    app = sqlite_app
+
     @app.task(name="catches")
     async def catches() -> str:
         with contextlib.suppress(BaseException):
@@ -404,6 +421,40 @@ async def test_an_attempt_that_lost_its_task_stores_nothing(store_url: str) -> N
     finally:
         await store.close()
         await app.aclose()
+
+
+class Reversed:
+    name = "reversed/1"
+
+    def encode(self, text: str, /) -> str:
+        return text[::-1]
+
+    def decode(self, text: str, /) -> str:
+        return text[::-1]
+
+
+def test_what_an_apps_codec_hides_is_hidden_in_steps_and_events(sqlite_url: str) -> None:
+    app = App(sqlite_url, codec=Reversed())
+
+    @app.task(name="child", retry=ONCE)
+    async def child(text: str) -> str:
+        return text + "!"
+
+    @app.task(name="parent", retry=ONCE)
+    async def parent() -> list[Any]:
+        first = await current.step("first", lambda: "a secret")
+        await current.sleep(60)
+        return [first, await current.call(child.s("a secret")), await current.wait("said", timeout=600)]
+
+    with override(app, url=sqlite_url), inline(app):
+        handle = parent.enqueue()
+        app.send("said", payload={"said": "a secret"})
+        assert handle.result() == ["a secret", "a secret!", {"said": "a secret"}]
+        kept = stored(app, handle.id)
+        assert set(kept) == {"first", "sleep:1", "call:1", "call:1/ended", "wait:1"}
+        assert "a secret" not in str(kept)
+        assert "terces a" in kept["first"]
+    app.close()
 
 
 # --- the job of the running task --------------------------------------------------------------------------------------
@@ -464,7 +515,9 @@ def test_a_job_is_not_over_before_what_its_last_task_added(app: App) -> None:
     assert [violation for violation in app.check() if violation.rule != "task-instants"] == []
 
 
-def test_a_task_of_no_job_says_so(app: App) -> None:
+def test_a_task_of_no_job_says_so(sqlite_app: App) -> None:
+    app = sqlite_app
+
     @app.task(name="alone", retry=ONCE)
     def alone() -> None:
         current.job.add(alone.s())

@@ -32,6 +32,8 @@ def send(
     """Send an event: tasks that wait for it with current.wait go on."""
     import orjson
 
+    from headrace.core.errors import EnqueueError
+
     try:
         value = None if payload is None else orjson.loads(payload)
     except orjson.JSONDecodeError:
@@ -39,11 +41,12 @@ def send(
     app = _app(database, name)
     try:
         sent = app.send(event, key, value)
-    except ValueError as error:
+    except EnqueueError as error:
         raise CommandError(str(error)) from None
     finally:
         app.close()
-    print_json({"id": str(sent), "event": event, "key": key}) if json else console.print(sent)
+    # As it is: a key of an event is no secret, though it is called so, and whoever typed it knows it.
+    print_json({"id": str(sent), "event": event, "key": key}, whole=True) if json else console.print(sent)
 
 
 def _app(database: str | None, name: str) -> "App":

@@ -59,7 +59,7 @@ class Jobs:
 
         One that is given alone is the job; several are side by side.
         """
-        planner = Planner(self._flows)
+        planner = Planner(self.origin)
         for part in _listed(tasks):
             planner.expand(part)
         id, _ = await self._create(
@@ -68,8 +68,8 @@ class Jobs:
                 description=description,
                 tasks=planner.tasks,
                 timeout=self._timeout(timeout),
-                on_success=self._flows.hook(on_success),
-                on_failure=self._flows.hook(on_failure),
+                on_success=self.origin.hook(on_success),
+                on_failure=self.origin.hook(on_failure),
                 metadata=payload.dumps(dict(metadata or {})),
             )
         )
@@ -85,8 +85,8 @@ class Jobs:
                 description=options.get("description"),
                 tasks=plan.tasks,
                 timeout=self._timeout(options.get("timeout", UNSET)),
-                on_success=self._flows.hook(options.get("on_success")),
-                on_failure=self._flows.hook(options.get("on_failure")),
+                on_success=self.origin.hook(options.get("on_success")),
+                on_failure=self.origin.hook(options.get("on_failure")),
                 metadata=payload.dumps(dict(options.get("metadata") or {})),
             )
         )
@@ -127,7 +127,7 @@ class Jobs:
         """Add to a job that is not over, in one transaction, also from inside your own: tasks, signatures,
         compositions, graphs. All of them wait for the tasks of `after`, which are of this job. A handle for each.
         """
-        planner = Planner(self._flows, job=id)
+        planner = Planner(self.origin, job=id)
         waits = tuple(dict.fromkeys(_waited(() if after is None else after)))
         outputs: list[Output] = []
         before = Upstream(output=Output(value=(), waits=waits), passes=False) if waits else None
@@ -169,7 +169,8 @@ class Jobs:
         return record
 
     @property
-    def _flows(self) -> Flows:
+    def origin(self) -> Flows:
+        """What compositions of this app's tasks have in common (workflows.base.Origin)."""
         return flows_of(self.engine)
 
     def _timeout(self, given: Duration | None) -> float | None:

@@ -51,6 +51,11 @@ class _Edges:
         state = self.outcome(edge)
         return state is not None and verdict(self.kind(edge), state) is Verdict.IMPOSSIBLE
 
+    def explains(self, edge: Row, reason: str) -> bool:
+        upstream = self.tasks.get(edge["upstream"])
+        ran_again = upstream is None or upstream["run_no"] > 1
+        return reason_for(self.kind(edge)) == reason and (ran_again or self.is_impossible(edge))
+
     def is_handled(self, task: int) -> bool:
         return is_handled(
             (self.kind(edge), TaskState(self.tasks[edge["task"]]["state"]))
@@ -141,13 +146,14 @@ def _freed(rows: Rows) -> Iterator[Finding]:
 
 @rule("closed-by-an-edge")
 def _closed_by_an_edge(rows: Rows) -> Iterator[Finding]:
-    """What was cancelled for the sake of an edge has one that says so."""
+    """What was cancelled for the sake of an edge has one that says so, or that said so before its upstream ran again:
+    a task whose key another has taken meanwhile does not come back with it."""
     edges, pruned = _edges(rows), rows.partly_pruned()
     for row in rows.history:
         if row["state"] != TaskState.CANCELLED or row["reason"] not in _CLOSED or row["job"] in pruned:
             continue
         mine = edges.of_task.get(row["id"], [])
-        if not any(edges.is_impossible(edge) and reason_for(edges.kind(edge)) == row["reason"] for edge in mine):
+        if not any(edges.explains(edge, row["reason"]) for edge in mine):
             ends = {edge["upstream"]: edges.outcome(edge) for edge in mine}
             yield (
                 f"task {row['id']}",

@@ -11,7 +11,9 @@ from typing import Any
 
 import orjson
 
+from headrace.core.states import TaskState
 from headrace.store.invariants import PRUNED_JOB
+from headrace.store.moving.bundles import Bundle, bundle, is_held, linked_tasks
 from headrace.store.moving.parcels import Parcel
 from headrace.store.moving.tables import OF_JOB, OF_TASK, Layout, Values, alone, layouts
 
@@ -65,7 +67,7 @@ class Packer:
         """Tasks that may go now, the oldest first. Those that must wait for others do not hide those behind them."""
         after = 0
         while ids := self.ids(f"SELECT t.id {_FREE_TASKS} AND t.id > ? ORDER BY t.id LIMIT ?", (after, _TASKS)):
-            if going := self.in_turn(ids):
+            if going := self.together(ids):
                 return going
             after = ids[-1]
         return []
@@ -73,7 +75,7 @@ class Packer:
     def still_free_tasks(self, ids: Sequence[int]) -> list[int]:
         """Of these, under the lock of the transaction that takes them."""
         free = f"SELECT t.id {_FREE_TASKS} AND t.id IN (SELECT value FROM json_each(?)) ORDER BY t.id"
-        return self.in_turn(self.fitting("tasks", self.ids(free, (_json(ids),))))
+        return self.together(self.fitting("tasks", self.ids(free, (_json(ids),))))
 
     def free_jobs(self) -> list[int]:
         """The same of jobs."""
@@ -91,10 +93,26 @@ class Packer:
     def all_free_jobs(self) -> list[int]:
         return self.ids(f"SELECT j.id {_FREE_JOBS} ORDER BY j.id")
 
-    def in_turn(self, ids: Sequence[int]) -> list[int]:
-        """Without those before which an older task of their order key stays behind: it would be overtaken there."""
-        late = self._late(ids)
-        return [id for id in ids if id not in late]
+    def together(self, ids: Sequence[int]) -> list[int]:
+        """With those that can only go with them; without those of which one must stay, be it held, of a job that is
+        here, or in its order key behind one that stays: it would overtake that one there."""
+        linked = linked_tasks(self.rows, ids)
+        bundles = [{id} for id in ids if id not in linked]
+        done: set[int] = set()
+        for id in linked:
+            if id not in done:
+                found = bundle(self.rows, task=id)
+                done |= found.tasks
+                if not found.jobs and not is_held(self.rows, found):
+                    bundles.append(found.tasks)
+        while late := self._late(sorted(set[int]().union(*bundles))):
+            bundles = [each for each in bundles if not each & late]
+        return sorted(set[int]().union(*bundles))
+
+    def with_bundles(self, ids: Sequence[int]) -> list[int]:
+        """With those that can only go with them, while nobody holds anything."""
+        wanted = set(ids).union(*(bundle(self.rows, task=id).tasks for id in linked_tasks(self.rows, ids)))
+        return sorted(wanted)
 
     def _late(self, ids: Sequence[int]) -> set[int]:
         keys: dict[str, list[int]] = {}
@@ -115,7 +133,7 @@ class Packer:
         return late
 
     def jobs_in_turn(self, jobs: Sequence[int]) -> list[int]:
-        """As `in_turn`: a job goes whole, so it waits when one of its tasks must."""
+        """As `together`: a job goes whole, so it waits when one of its tasks must, or one that can only go with it."""
         sql = "SELECT id, job FROM {tasks} WHERE job IN (SELECT value FROM json_each(?)) AND order_key IS NOT NULL"
         left = list(jobs)
         while ordered := dict(self.rows(sql, (_json(left),))):
@@ -123,7 +141,10 @@ class Packer:
             if not late:
                 break
             left = [job for job in left if job not in late]
-        return left
+        return [job for job in left if self._can_go(bundle(self.rows, job=job))]
+
+    def _can_go(self, found: Bundle) -> bool:
+        return not is_held(self.rows, found) and not (found.tasks and self._late(sorted(found.tasks)))
 
     def fitting_jobs(self, jobs: Sequence[int]) -> list[int]:
         """The first ones, up to the tasks that one parcel takes."""
@@ -164,8 +185,8 @@ class Packer:
         parcel, wanted = Parcel(), (_json(ids),)
         rows = self.select(layouts()[table], "id IN (SELECT value FROM json_each(?))", wanted)
         parcel.add(table, [_unparked(row) for row in rows] if table == "tasks" else rows)
-        for of_task in OF_TASK:
-            parcel.add(of_task, self.select(layouts()[of_task], "task IN (SELECT value FROM json_each(?))", wanted))
+        for of_task, task in OF_TASK.items():
+            parcel.add(of_task, self.select(layouts()[of_task], f"{task} IN (SELECT value FROM json_each(?))", wanted))
         return parcel
 
     def take_tasks(self, table: str, ids: Sequence[int]) -> None:
@@ -181,9 +202,9 @@ class Packer:
         """With all that is keyed by them, but for the names by which they are still known here: whoever enqueues with
         such a key is answered, or sent on."""
         wanted = (_json(ids),)
-        for of_task in OF_TASK:
+        for of_task, task in OF_TASK.items():
             names = " AND scope NOT IN ('unique', 'idem')" if of_task == "keys" else ""
-            self.rows(f"DELETE FROM {{{of_task}}} WHERE task IN (SELECT value FROM json_each(?)){names}", wanted)
+            self.rows(f"DELETE FROM {{{of_task}}} WHERE {task} IN (SELECT value FROM json_each(?)){names}", wanted)
         self.rows(f"DELETE FROM {{{table}}} WHERE id IN (SELECT value FROM json_each(?))", wanted)
 
     def take_additions_of_gone_jobs(self) -> None:
@@ -192,8 +213,18 @@ class Packer:
         self.rows(f"DELETE FROM {{job_additions}} WHERE {gone}")
 
     def take_job(self, job: int) -> None:
+        """With what can only go with it; nothing, where it has gone as such."""
+        found = bundle(self.rows, job=job)
+        for each in sorted(found.jobs):
+            self._take_job(each)
+        if found.tasks:
+            self.take_tasks("tasks", sorted(found.tasks))
+
+    def _take_job(self, job: int) -> None:
         first, note = Parcel(), f"{PRUNED_JOB}{job}"
         first.add("jobs", self.select(layouts()["jobs"], "id = ?", (job,)))
+        if not first.size:
+            return
         for of_job in OF_JOB:
             first.add(of_job, self.select(layouts()[of_job], "job = ?", (job,)))
         first.add("meta", self.select(layouts()["meta"], "key = ?", (note,)))
@@ -248,10 +279,13 @@ _GOING = {
 
 
 def _unparked(row: Values) -> Values:
-    """Who waits for a gate here looks again there: it is due at its time, and becomes ready by that."""
+    """Who waits for a gate here looks again there: it is due at its time, and becomes ready by that. An approval or an
+    event is waited for as it was."""
     layout = layouts()["tasks"]
     waiting_on = layout.place("waiting_on")
-    return row if row[waiting_on] is None else [None if place == waiting_on else v for place, v in enumerate(row)]
+    if row[waiting_on] is None or row[layout.place("state")] != TaskState.PENDING:
+        return row
+    return [None if place == waiting_on else v for place, v in enumerate(row)]
 
 
 def _json(values: Iterable[Any]) -> str:

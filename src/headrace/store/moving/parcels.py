@@ -86,7 +86,7 @@ class Parcel:
         """The same without these tasks and what is keyed by them."""
         left = Parcel()
         for table, rows in self.rows.items():
-            column = "id" if table in ("tasks", "history") else "task" if table in OF_TASK else None
+            column = "id" if table in ("tasks", "history") else OF_TASK.get(table)
             place = None if column is None else layouts()[table].place(column)
             left.rows[table] = [row for row in rows if place is None or row[place] not in ids]
         return left
@@ -95,7 +95,7 @@ class Parcel:
         """What belongs to each task, in a fixed order, for comparing."""
         found: dict[int, list[tuple[str, Values]]] = {id: [] for id in self.task_ids}
         for table, rows in self.rows.items():
-            column = "id" if table in ("tasks", "history") else "task" if table in OF_TASK else None
+            column = "id" if table in ("tasks", "history") else OF_TASK.get(table)
             if column is not None:
                 layout = layouts()[table]
                 place = layout.place(column)

@@ -179,7 +179,7 @@ class Source:
             for job in packer.all_free_jobs():
                 packer.take_job(job)
             ids = "SELECT id FROM {tasks} WHERE worker IS NULL AND order_key IS NOT NULL AND job IS NULL"
-            packer.take_tasks("tasks", packer.ids(ids))
+            packer.take_tasks("tasks", packer.with_bundles(packer.ids(ids)))
 
         return await self._pack(move_id, lambda _: [0], take)
 

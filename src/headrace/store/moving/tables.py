@@ -14,8 +14,18 @@ from headrace.store.sqlite.texts import mended
 
 type Values = list[Any]  # of one row, in the order of its layout: instants as microseconds, truth as bool
 
-# With the task they are keyed by.
-OF_TASK = ("attempts", "keys", "checkpoints", "logs")
+# With the task that this column names. Events are nobody's and go row by row: whoever waits for one goes too, and there
+# `deliver` finds the two together, whichever came first.
+OF_TASK = {
+    "attempts": "task",
+    "keys": "task",
+    "checkpoints": "task",
+    "logs": "task",
+    "dependencies": "task",
+    "barriers": "task",
+    "waits": "task",
+    "releases": "upstream",
+}
 # With their job.
 OF_JOB = ("job_counts", "job_additions")
 # Of no meaning elsewhere: slots belong to claims, which end here; leases; where ids and the schema stand.

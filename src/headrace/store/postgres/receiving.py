@@ -139,9 +139,9 @@ class Receiving:
                 " WHERE (h.id, h.run_no, h.claim_no) = (given.id, given.run_no, given.claim_no) RETURNING h.id",
                 *(list(column) for column in zip(*copies, strict=True)),
             )
-            for table in OF_TASK:
+            for table, task in OF_TASK.items():
                 await connection.execute(
-                    f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", [id for (id,) in gone]
+                    f"DELETE FROM {self._name}.{table} WHERE {task} = ANY ($1::bigint[])", [id for (id,) in gone]
                 )
 
         await self._database.run(work, repeatable=True, verb="move_forget")
@@ -149,8 +149,8 @@ class Receiving:
     async def _write(self, connection: Connection, parcel: Parcel) -> Received:
         whole, parcel = parcel, await self._without_newer(connection, parcel)
         ids = parcel.task_ids
-        for table in OF_TASK:
-            await connection.execute(f"DELETE FROM {self._name}.{table} WHERE task = ANY ($1::bigint[])", ids)
+        for table, task in OF_TASK.items():
+            await connection.execute(f"DELETE FROM {self._name}.{table} WHERE {task} = ANY ($1::bigint[])", ids)
         merged = {table: n for table, rows in whole.rows.items() if (n := len(rows) - len(parcel.rows.get(table, ())))}
         expected = Parcel()
         for table, layout in layouts().items():

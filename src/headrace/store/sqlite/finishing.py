@@ -14,6 +14,7 @@ from headrace.store.sqlite.completing import complete, is_plain, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow
 from headrace.store.sqlite.enqueueing import seconds_to_micros
+from headrace.store.sqlite.events import suspended
 from headrace.store.sqlite.job_counting import conclude
 from headrace.store.sqlite.texts import is_storable, mended
 
@@ -83,7 +84,7 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
             attempts.append(_attempt(row, settlement, worker, started_at, transaction.now))
         ending = _ending(row, settlement, started_at, transaction.now)
         if ending is None:
-            requeues.append((row, _requeue(row, settlement, transaction.now)))
+            requeues.append((row, _requeue(transaction, row, settlement)))
         else:
             endings.append(ending)
     transaction.run_many("close_attempt", attempts)
@@ -134,6 +135,9 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
         )
     if row.state == TaskState.CANCELLING:
         return Ending(**common, state=TaskState.CANCELLED, reason=row.reason or Reason.USER)
+    # Who waits for others does not grow old: the age counts from where it goes on.
+    if settlement.state is TaskState.BLOCKED:
+        return None
     if row.expires_at is not None and now + seconds_to_micros(settlement.delay) > row.expires_at:
         common["error_class"] = common["error_class"] or "headrace.Expired"
         common["error_message"] = common["error_message"] or "its max age passes before it could run again"
@@ -141,23 +145,30 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
     return None
 
 
-def _requeue(row: LiveRow, settlement: Settlement, now: int) -> dict[str, Any]:
-    eligible_at, order_at = row.eligible_at, row.order_at
-    if settlement.charged or settlement.delay > 0:
-        eligible_at = now + seconds_to_micros(settlement.delay)
-        # A job's tasks keep the job's place; one that is merely given back keeps its own.
-        order_at = order_at if row.job is not None else eligible_at
+def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> dict[str, Any]:
+    now, eligible_at, order_at = transaction.now, row.eligible_at, row.order_at
+    state, delay, waiting_on = settlement.state, settlement.delay, None
+    if settlement.awaits is not None:
+        # Its delay is how long it is ready to wait, which is the wait's to know.
+        delay = 0.0
+        state, waiting_on = suspended(transaction, row.id, settlement.awaits)
+    if settlement.charged or delay > 0:
+        eligible_at = now + seconds_to_micros(delay)
+        # A job's tasks keep the job's place; one that is merely given back keeps its own, and so does a suspended one.
+        if row.job is None and settlement.attempt is not AttemptState.SUSPENDED:
+            order_at = eligible_at
     # Not by the clock: it may have been set back since the task became due and was claimed.
-    ready = settlement.state == TaskState.PENDING and settlement.delay <= 0
+    ready = state == TaskState.PENDING and delay <= 0
     return {
         "task": row.id,
-        "state": settlement.state.value,
+        "state": state.value,
         "attempt": row.attempt + settlement.charged,
         "losses": row.losses + settlement.suspect,
         "lane": row.lane if settlement.lane is None else int(settlement.lane),
         "eligible_at": eligible_at,
         "order_at": order_at,
         "ready_at": now if ready else None,
+        "waiting_on": waiting_on,
     }
 
 

@@ -5,16 +5,21 @@ from dataclasses import replace
 from itertools import batched
 from typing import overload
 
+import orjson
+
 from headrace.core.batch import Batch, is_plain
-from headrace.core.errors import EnqueueError, GraphError
+from headrace.core.errors import EnqueueError, GraphError, NotFound, WrongState
 from headrace.core.states import Reason, TaskState
-from headrace.core.task import Edge, EdgeKind, Enqueued, Input, NewTask
+from headrace.core.task import Edge, EdgeKind, Enqueued, Input, NewTask, TaskRecord
 from headrace.store.base import Program
+from headrace.store.instants import from_micros
 from headrace.store.sqlite.advancing import free_lowered
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import Ending, ids_json, rows_by_id
 from headrace.store.sqlite.enqueueing import enqueue, enqueue_program, row_of
+from headrace.store.sqlite.inspection import get
 from headrace.store.sqlite.job_counting import KINDS, conclude
+from headrace.store.sqlite.retrying import clear
 
 _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _READ_AT_ONCE = 1000
@@ -71,7 +76,7 @@ def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], 
             transaction.insert_all("insert_task", rows)
             written += len(rows)
             transaction.wakes.update(task.queue for task in here if task.delay <= 0 and not task.after)
-        _link(transaction, here, place, answers)
+        _link(transaction, here, place, answers, job=job)
         place += len(here)
     if place != n:
         raise EnqueueError(f"the tasks of job {job} are said to be {n} and are not; nothing was written")
@@ -108,8 +113,17 @@ def _check_jobs(transaction: Transaction, tasks: Sequence[NewTask]) -> None:
                 raise GraphError(f"task {id}, which a new task of job {job} waits for, {what}; nothing was written")
 
 
-def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers: Sequence[Enqueued]) -> None:
-    """Write the edges of new tasks, of which the first has the place `base` among those of the call."""
+def _link(
+    transaction: Transaction,
+    tasks: Sequence[NewTask],
+    base: int,
+    answers: Sequence[Enqueued],
+    *,
+    job: int | None = None,
+) -> None:
+    """Write the edges of new tasks, of which the first has the place `base` among those of the call. `job`: it is new,
+    too, and has no other tasks.
+    """
     edges: list[tuple[int, int, int, int, int | None]] = []
     barriers: list[tuple[int, int]] = []
     counted: list[int] = []  # who waits for tasks that were there before
@@ -122,6 +136,11 @@ def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers
         is_counted = False
         for number, edge in enumerate(task.after):
             if not edge.local:
+                if job is not None:
+                    raise GraphError(
+                        f"task {task.name} of a new job waits for task {edge.task}, which is not of that job; nothing "
+                        "was written"
+                    )
                 upstream, is_counted = edge.task, True
             elif 0 <= edge.task < place:
                 upstream, is_new = answers[edge.task]
@@ -146,7 +165,8 @@ def _link(transaction: Transaction, tasks: Sequence[NewTask], base: int, answers
 
 def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:
     """Of what they wait for some may have ended: they are free, or never will be."""
-    count_barriers(transaction, ids)
+    note_counted(transaction, ids)
+    transaction.run("count_barriers")
     lost = dict(transaction.rows("impossible_tasks", (ids_json(ids),)))
     conclude(
         transaction,
@@ -155,23 +175,18 @@ def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:
             for row in rows_by_id(transaction, list(lost))
         ],
     )
-    free_counted(transaction, [id for id in ids if id not in lost])
+    note_counted(transaction, (id for id in ids if id not in lost))
+    free_lowered(transaction)
 
 
 def reason_of(kind: int) -> str:
     return Reason.SKIPPED if KINDS[kind] is EdgeKind.ON_FAILURE else Reason.UPSTREAM_FAILED
 
 
-def count_barriers(transaction: Transaction, ids: Iterable[int]) -> None:
-    """Anew, whatever they say."""
-    transaction.run("count_barriers", (ids_json(ids),))
-
-
-def free_counted(transaction: Transaction, ids: Iterable[int]) -> None:
-    """Of those whose barriers were just counted, the ones that wait for nothing."""
+def note_counted(transaction: Transaction, ids: Iterable[int]) -> None:
+    """Whose barriers are to be counted anew."""
     transaction.run("clear_lowered")
     transaction.run("note_counted", (ids_json(ids),))
-    free_lowered(transaction)
 
 
 def edges(transaction: Transaction, tasks: Sequence[int]) -> list[Edge]:
@@ -197,6 +212,34 @@ def inputs(transaction: Transaction, task: int) -> list[Input]:
     ]
 
 
+def decide(transaction: Transaction, task: int, *, approved: bool, by: str, note: str | None) -> TaskRecord:
+    """The write lock makes two at once one decision."""
+    rows = rows_by_id(transaction, [task])
+    if not rows or rows[0].state != TaskState.PENDING_APPROVAL:
+        found = get(transaction, [task])
+        if task not in found:
+            raise NotFound(f"task {task} does not exist")
+        raise WrongState(f"task {task} is {found[task].state}: it does not wait for anybody's approval")
+    if approved:
+        at = from_micros(transaction.now).isoformat()
+        value = orjson.dumps({"at": at, "by": by, "note": note}, option=orjson.OPT_SORT_KEYS).decode()
+        for queue, claim_no, attempt in transaction.rows("approve", {"task": task, "now": transaction.now}):
+            parameters = {"task": task, "value": value, "claim_no": claim_no, "attempt": attempt + 1}
+            transaction.run("keep_approval", {**parameters, "now": transaction.now})
+            transaction.wakes.add(queue)
+    else:
+        message = f"rejected by {by}" + (f": {note}" if note else "")
+        rejection = Ending(
+            row=rows[0],
+            state=TaskState.REJECTED,
+            reason=Reason.USER,
+            error_class="headrace.Rejected",
+            error_message=message,
+        )
+        conclude(transaction, [rejection])
+    return get(transaction, [task])[task]
+
+
 class Enqueueing(Part):
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         tasks = tasks if isinstance(tasks, Batch) else tuple(tasks)
@@ -212,3 +255,11 @@ class Graphing(Part):
 
     async def inputs(self, task: int) -> list[Input]:
         return await self.database.read(lambda transaction: inputs(transaction, task))
+
+    async def clear(self, task: int) -> list[int]:
+        return await self.database.write(lambda transaction: clear(transaction, task))
+
+    async def decide(self, task: int, *, approved: bool, by: str, note: str | None = None) -> TaskRecord:
+        return await self.database.write(
+            lambda transaction: decide(transaction, task, approved=approved, by=by, note=note)
+        )

@@ -43,8 +43,9 @@ def _break_jobs(transaction: Transaction, endings: Sequence[Ending], tallies: Ma
     if not failures:
         return
     kinds: dict[int, list[EdgeKind]] = {}
-    for upstream, kind in transaction.rows("awaited_failures", (ids_json(ending.row.id for ending in failures),)):
-        kinds.setdefault(upstream, []).append(KINDS[kind])
+    number: int
+    for upstream, number in transaction.rows("awaited_failures", (ids_json(ending.row.id for ending in failures),)):
+        kinds.setdefault(upstream, []).append(KINDS[number])
     for ending in failures:
         if ending.row.job is not None and breaks_job(ending.state, critical=True, kinds=kinds.get(ending.row.id, ())):
             tallies[ending.row.job].broken = True

@@ -1,43 +1,98 @@
-"""Manual retry: what ended opens a new run. The write lock makes two at once one run."""
+"""Manual retry: what ended opens a new run, and what was cancelled because of it with it. The write lock makes two at
+once one run.
+"""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
 
-from headrace.core.states import TaskState
+import orjson
+
+from headrace.core.errors import NotFound, WrongState
+from headrace.store.sqlite.advancing import free_lowered
 from headrace.store.sqlite.connection import Part, Transaction
-from headrace.store.sqlite.ending import Tally, ids_json
+from headrace.store.sqlite.ending import free, ids_json
+
+
+def prepare_retrying(connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
+    connection.execute(queries["make_reopened"])
 
 
 def retry(transaction: Transaction, ids: Sequence[int]) -> list[int]:
-    changed: list[int] = []
-    reopened: dict[int, Tally] = {}
-    for task, state, job, keyed in transaction.rows("ended_rows", (ids_json(ids),)):
-        if keyed and not _retake_keys(transaction, task):
-            continue
-        transaction.run("rerun", {"task": task, "now": transaction.now})
-        if state == TaskState.COMPLETED:
-            transaction.run("keep_attempt", (task,))
-        transaction.wakes.update(queue for (queue,) in transaction.rows("leave_history", (task,)))
-        changed.append(task)
-        if job is not None:
-            tally = reopened.setdefault(job, Tally())
-            tally.completed += state == TaskState.COMPLETED
-            tally.failed += state == TaskState.FAILED
-            tally.cancelled += state == TaskState.CANCELLED
-    for job, tally in sorted(reopened.items()):
-        counts = {"completed": tally.completed, "failed": tally.failed, "cancelled": tally.cancelled}
+    transaction.run("clear_reopened")
+    if not transaction.run("note_reopened", (ids_json(ids),)):
+        return []
+    transaction.run("note_taken_down")
+    return _reopen(transaction)
+
+
+def clear(transaction: Transaction, task: int) -> list[int]:
+    """The task and all that is below it, as if they had never run."""
+    if not transaction.rows("ended_ids", (ids_json([task]),)):
+        if transaction.rows("rows_by_id", (ids_json([task]),)):
+            raise WrongState(f"task {task} has not ended; cancel it first, or let it end")
+        raise NotFound(f"task {task} does not exist")
+    transaction.run("clear_reopened")
+    transaction.run("note_cleared", (task,))
+    if held := transaction.row("held_reopened"):
+        raise WrongState(
+            f"task {held[0]} waits for task {task}, or for one that does, and is in a worker's hands; let it end, or "
+            "cancel it, and clear again. Nothing changed"
+        )
+    cleared = _reopen(transaction, of=task)
+    if task not in cleared:
+        raise WrongState(f"task {task} can never run: what it waits for ended the other way. Clear that instead")
+    return cleared
+
+
+def _reopen(transaction: Transaction, *, of: int | None = None) -> list[int]:
+    """Those that are noted, as far as they may. `of`: the task that is cleared, and nothing of before counts."""
+    retaken = _retake_keys(transaction, of)
+    transaction.run("drop_impossible")
+    [(found,)] = transaction.rows("reopened")
+    changed: list[int] = orjson.loads(found)
+    if not changed:
+        return []
+    if left := retaken - set(changed):
+        free(transaction, keyed=sorted(left), gated=())
+    jobs = transaction.rows("reopened_of_jobs")
+    transaction.run("rerun", {"now": transaction.now, "forgets": of is not None})
+    transaction.run("keep_attempts")
+    transaction.run("leave_history")
+    if of is not None:
+        transaction.run("forget_checkpoints")
+        transaction.run("forget_waits")
+        transaction.run("forget_events_of_cleared")
+    transaction.run("stop_releases")
+    transaction.run("clear_lowered")
+    if transaction.run("note_recounted"):
+        transaction.run("block_again")
+        transaction.run("count_barriers")
+        free_lowered(transaction)
+    [(queues,)] = transaction.rows("queues_of_reopened")
+    transaction.wakes.update(orjson.loads(queues))
+    for job, completed, failed, cancelled in jobs:
+        counts = {"completed": completed, "failed": failed, "cancelled": cancelled}
         transaction.run("uncount_job", {"job": job, **counts})
         transaction.run("reopen_job", {"job": job, "now": transaction.now})
     return changed
 
 
-def _retake_keys(transaction: Transaction, task: int) -> bool:
-    """False when another task holds one of its unique keys by now."""
-    parameters = {"task": task, "now": transaction.now}
-    if transaction.row("blocked_keys", parameters) is not None:
-        return False
-    transaction.run("retake_keys", {"task": task})
-    transaction.run("drop_key_names", {"task": task})
-    return True
+def _retake_keys(transaction: Transaction, of: int | None) -> set[int]:
+    """Give those that had unique keys theirs again. One whose key another task holds by now stays as it is."""
+    retaken: set[int] = set()
+    refused: list[int] = []
+    for (task,) in transaction.rows("keyed_reopened"):
+        if transaction.row("blocked_keys", {"task": task, "now": transaction.now}) is not None:
+            if of is not None:
+                raise WrongState(f"another task holds a unique key of task {task}, so task {of} cannot be cleared")
+            refused.append(task)
+            continue
+        transaction.run("retake_keys", {"task": task})
+        transaction.run("drop_key_names", {"task": task})
+        retaken.add(task)
+    if refused:
+        transaction.run("drop_reopened", (ids_json(refused),))
+    return retaken
 
 
 class Retrying(Part):

@@ -12,13 +12,14 @@ from headrace.store.sqlite.checkpoints import Checkpointing
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
+from headrace.store.sqlite.events import Happening
 from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
-from headrace.store.sqlite.retrying import Retrying
+from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
 from headrace.store.sqlite.upkeep import Maintaining
@@ -40,6 +41,7 @@ class SQLiteStore(
     Scheduling,
     Inspecting,
     Checkpointing,
+    Happening,
     Administering,
     Tracing,
     Waking,
@@ -61,6 +63,7 @@ class SQLiteStore(
         prepare(connection, self.database.path, self.database.options)
         prepare_completing(connection, self.database.queries)
         prepare_advancing(connection, self.database.queries)
+        prepare_retrying(connection, self.database.queries)
 
     @property
     def clock(self) -> Clock:

@@ -14,6 +14,8 @@ from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import cancel_rest, conclude, end_job, fold_additions
 
 _MINUTE = 60_000_000
+# Of what tasks wait for, an approval and events (`event:…`) come before the gates (`limit:…`, `order:…`).
+_BEFORE_GATES = "event;"
 _GATES_KEPT = 86_400_000_000  # a key that comes back each day does not make its row anew
 _DONE = [state for state in TaskState if state.terminal]  # the commonest first
 # Rows that one transaction removes: others wait for it.
@@ -53,7 +55,7 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
     """How many it readied, and the gate after which the next call goes on."""
     keys = [key for (key,) in transaction.rows("waited_keys", {"after": after, "limit": limit})]
     readied = sum(ready_next(transaction, key) for key in keys)
-    return readied, keys[-1] if len(keys) >= limit else ""
+    return readied, keys[-1] if len(keys) >= limit else _BEFORE_GATES
 
 
 # With everything that is keyed by the task; a job's counters know of more from then on.
@@ -62,15 +64,22 @@ _REMOVAL = (
     "prune_attempts",
     "prune_logs",
     "prune_checkpoints",
+    "prune_waits",
+    "prune_edges",
+    "prune_barriers",
+    "drop_releases",
     "prune_task_keys",
     "prune_history",
 )
 
 
-def _remove(transaction: Transaction, ids: Iterable[int]) -> None:
+def _remove(transaction: Transaction, ids: Iterable[int]) -> list[str]:
+    """What the results of those that are gone refer to."""
     parameters = (ids_json(ids),)
+    blobs = [blob for (blob,) in transaction.rows("blobs_of_tasks", parameters)]
     for query in _REMOVAL:
         transaction.run(query, parameters)
+    return blobs
 
 
 def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
@@ -79,7 +88,7 @@ def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
     return found
 
 
-def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
+def _prune_history(transaction: Transaction, until: int, limit: int) -> tuple[int, list[str]]:
     # State by state: the index on the state is the one in the order of their ends. When there are enough, only what is
     # older than the last of them counts.
     oldest: list[Row] = []
@@ -89,12 +98,21 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> int:
         oldest = sorted([*oldest, *transaction.rows("old_history", parameters)])[:limit]
         if len(oldest) == limit:
             before = oldest[-1][0]
-    _remove(transaction, (id for _, id in oldest))
-    return len(oldest)
+    return len(oldest), _remove(transaction, (id for _, id in oldest))
 
 
-def _prune_runs(transaction: Transaction, until: int, limit: int) -> int:
-    return transaction.run("prune_schedule_runs", {"until": until, "limit": limit})
+def _prune_results(transaction: Transaction, limit: int) -> tuple[int, list[str]]:
+    found = transaction.rows("expired_results", {"now": transaction.now, "limit": limit})
+    transaction.run("prune_results", (ids_json(id for id, _ in found),))
+    return len(found), [blob for _, blob in found if blob is not None]
+
+
+def _prune_runs(transaction: Transaction, until: int, limit: int) -> tuple[int, list[str]]:
+    return transaction.run("prune_schedule_runs", {"until": until, "limit": limit}), []
+
+
+def _prune_events(transaction: Transaction, until: int, limit: int) -> tuple[int, list[str]]:
+    return transaction.run("prune_events", {"until": until, "limit": limit}), []
 
 
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
@@ -103,8 +121,10 @@ def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
     transaction.run("prune_gates", {"until": transaction.now - _GATES_KEPT, "limit": limit})
+    results, blobs = _prune_results(transaction, limit)
     return Pruned(
-        results=transaction.run("prune_results", {"now": transaction.now, "limit": limit}),
+        results=results,
+        blobs=tuple(blobs),
         keys=transaction.run("prune_keys", {"now": transaction.now, "limit": limit}),
         workers=transaction.run("prune_workers", {"until": until, "limit": limit}),
         jobs=transaction.run("prune_jobs", (jobs,)),
@@ -127,7 +147,7 @@ def count_outcomes(transaction: Transaction, counts: Iterable[tuple[str, str, st
 
 
 class Maintaining(Part):
-    _unparked = ""  # the gate up to which the last look for forgotten waiters came
+    _unparked = _BEFORE_GATES  # the gate up to which the last look for forgotten waiters came
 
     async def promote(self, *, limit: int = 500) -> float | None:
         return await self.database.write(lambda transaction: promote_due(transaction, limit))
@@ -143,21 +163,25 @@ class Maintaining(Part):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         until = self.database.now() - seconds_to_micros(keep)
-        tasks = await self._in_batches(limit, lambda transaction, most: _prune_history(transaction, until, most))
-        runs = await self._in_batches(limit, lambda transaction, most: _prune_runs(transaction, until, most))
+        tasks, blobs = await self._in_batches(limit, lambda transaction, most: _prune_history(transaction, until, most))
+        runs, _ = await self._in_batches(limit, lambda transaction, most: _prune_runs(transaction, until, most))
+        events, _ = await self._in_batches(limit, lambda transaction, most: _prune_events(transaction, until, most))
         rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
-        return replace(rest, tasks=tasks, runs=runs)
+        return replace(rest, tasks=tasks, runs=runs, events=events, blobs=(*blobs, *rest.blobs))
 
-    async def _in_batches(self, limit: int, prune: Callable[[Transaction, int], int]) -> int:
-        """How many it removed, in short transactions."""
-        removed = 0
+    async def _in_batches(
+        self, limit: int, prune: Callable[[Transaction, int], tuple[int, list[str]]]
+    ) -> tuple[int, list[str]]:
+        """How many it removed, in short transactions, and the blobs that are nobody's any more."""
+        removed, blobs = 0, list[str]()
         while removed < limit:
             most = min(_AT_ONCE, limit - removed)
-            n = await self.database.write(lambda transaction, most=most: prune(transaction, most))
+            n, more = await self.database.write(lambda transaction, most=most: prune(transaction, most))
             removed += n
+            blobs += more
             if n < most:
                 break
-        return removed
+        return removed, blobs
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return await self.database.write(lambda transaction: purge(transaction, ids))
@@ -165,10 +189,10 @@ class Maintaining(Part):
     async def prunable(self, *, keep: float) -> Pruned:
         def count_all(transaction: Transaction) -> Pruned:
             until = transaction.now - seconds_to_micros(keep)
-            [(tasks, results, workers, keys, jobs)] = transaction.rows(
+            [(tasks, results, workers, keys, jobs, events)] = transaction.rows(
                 "prunable", {"now": transaction.now, "until": until}
             )
-            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
 
         return await self.database.read(count_all)
 

@@ -25,6 +25,8 @@ from headrace.testing.store_conformance import (
     dead_letters,
     edges,
     enqueue,
+    events,
+    fan_in,
     finish,
     graph_fates,
     graphs,
@@ -38,9 +40,11 @@ from headrace.testing.store_conformance import (
     plain_successes,
     queues,
     refused_reports,
+    reopening,
     retry,
     schedules,
     start,
+    suspending,
     upkeep,
 )
 from headrace.testing.store_conformance.case import Case, exercise
@@ -51,8 +55,8 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, liveness_and_rescue,
-    upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
+    refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
+    suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.core.clock import FakeClock
 from headrace.core.lanes import Lane
-from headrace.core.outcome import Cancelled, Completed, Expired, Failed, Lost, Outcome, Released, Snoozed
+from headrace.core.outcome import Cancelled, Completed, Expired, Failed, Lost, Outcome, Released, Snoozed, Suspended
 from headrace.core.retry import ErrorSignature, Retry
 from headrace.core.settlement import Execution, Settlement, settle
 from headrace.core.task import (
@@ -77,6 +77,13 @@ def stopped(claim: ClaimedTask, reason: str = "user") -> Settlement:
 
 def released(claim: ClaimedTask, delay: float = 0.0, *, suspect: bool = False) -> Settlement:
     return settled(claim, Released(delay=delay, suspect=suspect), execution=Execution())
+
+
+def suspended(
+    claim: ClaimedTask, *, delay: float | None = None, step: str | None = None, task: int | None = None
+) -> Settlement:
+    """A durable step gave the slot back."""
+    return settled(claim, Suspended(delay=delay, step=step, task=task))
 
 
 def lost(claim: ClaimedTask) -> Settlement:

@@ -39,7 +39,7 @@ DELETE FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 -- Back to waiting; claim_no stays, so the next claim has a new fence.
 UPDATE headrace_tasks
 SET state = :state, reason = NULL, worker = NULL, attempt = :attempt, losses = :losses, lane = :lane,
-    eligible_at = :eligible_at, order_at = :order_at, ready_at = :ready_at, waiting_on = NULL, claimed_at = NULL,
+    eligible_at = :eligible_at, order_at = :order_at, ready_at = :ready_at, waiting_on = :waiting_on, claimed_at = NULL,
     started_at = NULL, progress = NULL
 WHERE id = :task
 

@@ -200,19 +200,19 @@ GROUP BY d.task
 -- name: count_barriers
 -- Anew: what has not ended, and what has, where the release will still come by.
 INSERT INTO headrace_barriers (task, remaining)
-SELECT own.value, (
+SELECT low.task, (
     SELECT count(*) FROM headrace_dependencies AS d
-    WHERE d.task = own.value AND (
+    WHERE d.task = low.task AND (
         EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.id = d.upstream)
         OR EXISTS (SELECT 1 FROM headrace_releases AS r WHERE r.upstream = d.upstream AND r.after < d.task)
     )
 )
-FROM json_each(?) AS own
+FROM temp.headrace_lowered AS low
 WHERE true
 ON CONFLICT (task) DO UPDATE SET remaining = excluded.remaining
 
 -- name: note_counted
--- Those at zero are free.
+-- Whose barriers are to be counted; those at zero are free.
 INSERT INTO temp.headrace_lowered (task, n) SELECT value, 0 FROM json_each(?)
 
 -- name: edges
@@ -230,3 +230,17 @@ LEFT JOIN headrace_history AS h ON h.id = d.upstream
 LEFT JOIN headrace_tasks AS t ON t.id = d.upstream AND h.id IS NULL
 WHERE d.task = ? AND d.input IS NOT NULL AND coalesce(h.id, t.id) IS NOT NULL
 ORDER BY d.input, d.place
+
+-- name: approve
+-- It may be claimed once it is due. The age counts from here.
+UPDATE headrace_tasks
+SET state = 'pending', waiting_on = NULL, ready_at = CASE WHEN eligible_at <= :now THEN :now END,
+    eligible_at = max(eligible_at, :now), expires_at = :now + CAST(max_age * 1000000 AS INTEGER)
+WHERE id = :task AND state = 'pending_approval'
+RETURNING queue, claim_no, attempt
+
+-- name: keep_approval
+-- Who decided and when; of the latest decision.
+INSERT INTO headrace_checkpoints (task, name, value, claim_no, attempt, created_at)
+VALUES (:task, 'approval', :value, :claim_no, :attempt, :now)
+ON CONFLICT (task, name) DO UPDATE SET value = excluded.value, created_at = excluded.created_at

@@ -35,12 +35,16 @@ ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded
 WHERE worker = excluded.worker OR expires_at <= :now
 
 -- name: old_history
--- Of one state, before an instant. The tasks of a job stay until the job is as old as they are: its fate and its retry ask for them.
+-- Of one state, before an instant. The tasks of a job stay until the job is as old as they are: its fate and its retry ask
+-- for them. What an unfinished task waits for, or waited for, stays as well.
 SELECT h.finished_at, h.id FROM headrace_history AS h INDEXED BY headrace_history_state
 WHERE h.state = :state AND h.finished_at < :before
     AND NOT EXISTS (
         SELECT 1 FROM headrace_jobs AS j
         WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= :until)
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task WHERE d.upstream = h.id
     )
 ORDER BY h.finished_at, h.id LIMIT :limit
 
@@ -78,18 +82,47 @@ DELETE FROM headrace_logs WHERE task IN (SELECT value FROM json_each(?))
 -- By the primary key's first column.
 DELETE FROM headrace_checkpoints WHERE task IN (SELECT value FROM json_each(?))
 
+-- name: prune_waits
+-- By the primary key's first column.
+DELETE FROM headrace_waits WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: prune_edges
+-- By the primary key's first column. Those that lead to these go with the tasks that had them.
+DELETE FROM headrace_dependencies WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: prune_barriers
+-- By the primary key.
+DELETE FROM headrace_barriers WHERE task IN (SELECT value FROM json_each(?))
+
+-- name: blobs_of_tasks
+-- What their results refer to.
+SELECT result_ref FROM headrace_history
+WHERE id IN (SELECT value FROM json_each(?)) AND result_ref IS NOT NULL
+
+-- name: prune_events
+-- Oldest first.
+DELETE FROM headrace_events WHERE id IN (
+    SELECT e.id FROM headrace_events AS e INDEXED BY headrace_events_created
+    WHERE e.created_at < :until ORDER BY e.created_at LIMIT :limit
+)
+
 -- name: prune_task_keys
 -- The names kept for a manual retry; a key with a time of its own lives until then.
 DELETE FROM headrace_keys WHERE coalesce(expires_at, 0) = 0 AND task IN (SELECT value FROM json_each(?))
 
+-- name: expired_results
+-- Not those that an edge passes on to a task that has not ended.
+SELECT h.id, h.result_ref FROM headrace_history AS h INDEXED BY headrace_history_results
+WHERE h.result_expires_at IS NOT NULL AND h.result_expires_at <= :now AND NOT EXISTS (
+    SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task
+    WHERE d.upstream = h.id AND d.input IS NOT NULL
+)
+ORDER BY h.result_expires_at LIMIT :limit
+
 -- name: prune_results
 -- The row says that there was one.
 UPDATE headrace_history SET result = NULL, result_ref = NULL, result_expires_at = NULL, result_expired = 1
-WHERE id IN (
-    SELECT id FROM headrace_history
-    WHERE result_expires_at IS NOT NULL AND result_expires_at <= :now
-    ORDER BY result_expires_at LIMIT :limit
-)
+WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: prune_keys
 -- Past their time, and nobody took them over. At 0 stand the names kept for a manual retry.
@@ -142,11 +175,17 @@ SELECT
         WHERE h.finished_at < :until AND NOT EXISTS (
             SELECT 1 FROM headrace_jobs AS j
             WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= :until)
+        ) AND NOT EXISTS (
+            SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task WHERE d.upstream = h.id
         )
     ),
     (
-        SELECT count(*) FROM headrace_history
-        WHERE result_expires_at IS NOT NULL AND result_expires_at <= :now AND finished_at >= :until
+        SELECT count(*) FROM headrace_history AS h
+        WHERE h.result_expires_at IS NOT NULL AND h.result_expires_at <= :now AND h.finished_at >= :until
+            AND NOT EXISTS (
+                SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task
+                WHERE d.upstream = h.id AND d.input IS NOT NULL
+            )
     ),
     (
         SELECT count(*) FROM headrace_workers AS w
@@ -160,4 +199,5 @@ SELECT
             AND NOT EXISTS (SELECT 1 FROM headrace_history AS h WHERE h.job = j.id AND h.finished_at >= :until)
             AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.job = j.id)
             AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
-    )
+    ),
+    (SELECT count(*) FROM headrace_events WHERE created_at < :until)

@@ -132,9 +132,7 @@ class Maker:
         merged = [merge.s(part=part, to=f"{self.to}_p{part}", by=by) for part in range(parts)]
         return self._shuffled(first, runs, merged, given, cuts)
 
-    def join(
-        self, left: Slice, right: Slice, on: Sequence[str], how: str, suffix: str, given: Any
-    ) -> Flow[Any]:
+    def join(self, left: Slice, right: Slice, on: Sequence[str], how: str, suffix: str, given: Any) -> Flow[Any]:
         by = [[name, "ascending"] for name in on]
         cuts, parts = f"{self.to}_cuts", max(1, len(left), len(right))
         sides = [side.whole() for side in (left, right) if side.end > side.start]

@@ -117,8 +117,7 @@ def join_part(runs: list[Run], part: int, to: str, left: int, on: list[str], how
 
     sides = (runs[:left], runs[left:])
     tables = [
-        _pa().concat_tables(_part_of(side, part) or [_schema_of(side).empty_table()]).combine_chunks()
-        for side in sides
+        _pa().concat_tables(_part_of(side, part) or [_schema_of(side).empty_table()]).combine_chunks() for side in sides
     ]
     return _written(to, joined(*tables, on, how, suffix))
 

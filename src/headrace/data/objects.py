@@ -187,8 +187,8 @@ class Rows(ABC):
         mode: str | None = None,
         **options: Any,
     ) -> "FutureObject":
-        """What a function makes of its rows, in their order. It takes one row, a dict, and gives one; or it is annotated
-        with an Arrow table, a pandas or a polars frame, takes a chunk as that and gives as many rows as it likes.
+        """What a function makes of its rows, in their order. It takes one row, a dict, and gives one; or it is
+        annotated with an Arrow table, a pandas or a polars frame, takes a chunk as that and gives any number of rows.
 
         EntrypointError, and nothing is written, when a worker could not import it. `schema` is that of the outcome, for
         functions whose chunks would not agree on one.

@@ -181,8 +181,8 @@ def _of_rows(rows: Sequence[Any], schema: Any) -> Any:
     import pyarrow
 
     pa = cast("Any", pyarrow)
-    dicts = [row if isinstance(row, dict) else {"value": row} for row in rows]
-    names = list(dict.fromkeys(name for row in dicts for name in cast("dict[str, Any]", row)))
+    dicts: list[dict[str, Any]] = [row if isinstance(row, dict) else {"value": row} for row in rows]
+    names = list(dict.fromkeys(name for row in dicts for name in row))
     if schema is None:
         return pa.table({name: [row.get(name) for row in dicts] for name in names})
     return pa.Table.from_pylist(dicts, schema)

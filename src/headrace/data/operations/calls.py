@@ -61,7 +61,9 @@ async def join_rows(
         from headrace.data.operations.shuffling import checked_join
 
         if other.data.url != rows.data.url:
-            raise DataError(f"{other!r} is kept in {other.data.url} and {rows!r} in {rows.data.url}; join needs one place")
+            raise DataError(
+                f"{other!r} is kept in {other.data.url} and {rows!r} in {rows.data.url}; join needs one place"
+            )
         left, right = _slice(rows, chunk_size), _slice(other, chunk_size)
         keys, schema = checked_join(rows.known().schema, other.known().schema, on, how, suffix)
         # Without rows on one side the answer is known, or needs only the other one.

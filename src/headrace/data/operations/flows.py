@@ -132,9 +132,7 @@ class Maker:
         merged = [merge.s(part=part, to=f"{self.to}_p{part}", by=by) for part in range(parts)]
         return self._shuffled(first, runs, merged, given, cuts)
 
-    def join(
-        self, left: Slice, right: Slice, on: Sequence[str], how: str, suffix: str, given: Any
-    ) -> Flow[Any]:
+    def join(self, left: Slice, right: Slice, on: Sequence[str], how: str, suffix: str, given: Any) -> Flow[Any]:
         by = [[name, "ascending"] for name in on]
         cuts, parts = f"{self.to}_cuts", max(1, len(left), len(right))
         sides = [side.whole() for side in (left, right) if side.end > side.start]
@@ -142,10 +140,8 @@ class Maker:
         views = [*left.views(), *right.views()]
         runs = [self._run(left, "join", by, number, view) for number, view in enumerate(views)]
         part_of = self.step(steps.join_part)
-        joined = [
-            part_of.s(part=part, to=f"{self.to}_p{part}", left=len(left), on=list(on), how=how, suffix=suffix)
-            for part in range(parts)
-        ]
+        given_on = {"sides": [left.id, right.id], "on": list(on), "how": how, "suffix": suffix}
+        joined = [part_of.s(part=part, to=f"{self.to}_p{part}", left=len(left), **given_on) for part in range(parts)]
         return self._shuffled(first, runs, joined, given, cuts)
 
     def nothing(self, given: Any) -> Flow[Any]:

@@ -21,7 +21,7 @@ class Launcher(Protocol):
     @property
     def origin(self) -> Origin: ...
 
-    async def alaunch(self, flow: Flow[Any], **options: Any) -> Any: ...
+    async def aenqueue(self, flow: Flow[Any], **options: Any) -> Any: ...
 
     async def aadd(self, id: int, *parts: Any, after: Any = None) -> Sequence[Any]: ...
 
@@ -69,7 +69,7 @@ async def launched(data: "Data", flow: Flow[Any], to: str, *, name: str) -> Futu
     if context is not None and context.job_id is not None:
         (handle,) = await jobs.aadd(context.job_id, flow)
     else:
-        handle = await jobs.alaunch(flow, name=name)
+        handle = await jobs.aenqueue(flow, name=name)
     return FutureObject(data, handle, to)
 
 

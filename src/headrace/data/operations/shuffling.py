@@ -1,7 +1,7 @@
-"""The arithmetic of sort and join over tables that are larger than memory: boundaries from samples, chunks split by them.
+"""The arithmetic of sort and join over tables that are larger than memory: boundaries from samples cut the chunks.
 
-Arrow itself compares, whatever the types, orders, nulls and NaN; so the parts in their order are what Arrow's own sort
-of the whole would be. Rows of equal keys are never split, and keep their order.
+Arrow itself compares, whatever the types and orders, with nulls last; so the parts in their order are what Arrow's own
+sort of the whole would be. Rows of equal keys are never split, and keep their order.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def sort_keys(by: Any, schema: Any) -> list[tuple[str, str]]:
 def boundaries(samples: Any, keys: SortKeys, parts: int) -> Any:
     """At most `parts` - 1 keys, in order and each once, that cut the samples into parts of a size."""
     names = [name for name, _ in keys]
-    ordered = samples.select(names).take(pc.sort_indices(samples, sort_keys=list(keys), null_placement="at_end"))
+    ordered = samples.select(names).take(pc.sort_indices(samples, sort_keys=list(keys)))
     if parts < 2 or not ordered.num_rows:
         return ordered.slice(0, 0)
     places = sorted({number * ordered.num_rows // parts for number in range(1, parts)})
@@ -60,7 +60,7 @@ def split(table: Any, keys: SortKeys, cuts: Any) -> tuple[Any, list[int]]:
         [_sided(table.select(names), 0), _sided(cuts.select(names).cast(table.select(names).schema), 1)]
     ).combine_chunks()
     order = [*keys, (_SIDE, "ascending"), (_ROW, "ascending")]
-    indices = pc.sort_indices(marked, sort_keys=order, null_placement="at_end")
+    indices = pc.sort_indices(marked, sort_keys=order)
     is_mark = pc.greater_equal(indices, pa.scalar(count, pa.uint64()))
     places = pc.indices_nonzero(is_mark).to_pylist()
     starts = [place - number for number, place in enumerate(places)]
@@ -73,7 +73,7 @@ def merged(parts: Sequence[Any], keys: SortKeys) -> Any:
     table = pa.concat_tables(parts).combine_chunks()
     numbered = _sided(table.select([name for name, _ in keys]), 0)
     order = [*keys, (_ROW, "ascending")]
-    return table.take(pc.sort_indices(numbered, sort_keys=order, null_placement="at_end"))
+    return table.take(pc.sort_indices(numbered, sort_keys=order))
 
 
 def joined(left: Any, right: Any, on: Sequence[str], how: str, suffix: str) -> Any:

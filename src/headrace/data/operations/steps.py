@@ -107,20 +107,21 @@ def merge_part(runs: list[Run], part: int, to: str, by: list[list[str]]) -> Refe
     from headrace.data.operations.shuffling import merged
 
     tables = _part_of(runs, part)
-    table = merged(tables, _keys(by)) if tables else _schema_of(runs).empty_table()
-    return _written(to, table)
+    empty = current_data().meta(runs[0]["table_id"]).schema.empty_table()
+    return _written(to, merged(tables, _keys(by)) if tables else empty)
 
 
-def join_part(runs: list[Run], part: int, to: str, left: int, on: list[str], how: str, suffix: str) -> Reference:
-    """One part of both sides: the first `left` runs are of the left one."""
+def join_part(
+    runs: list[Run], part: int, to: str, sides: list[str], left: int, on: list[str], how: str, suffix: str
+) -> Reference:
+    """One part of both sides: the first `left` runs are of the left one. Where one has no rows, it has columns."""
     from headrace.data.operations.shuffling import joined
 
-    sides = (runs[:left], runs[left:])
-    tables = [
-        _pa().concat_tables(_part_of(side, part) or [_schema_of(side).empty_table()]).combine_chunks()
-        for side in sides
-    ]
-    return _written(to, joined(*tables, on, how, suffix))
+    both: list[Any] = []
+    for id, own in zip(sides, (runs[:left], runs[left:]), strict=True):
+        tables = _part_of(own, part) or [current_data().meta(id).schema.empty_table()]
+        both.append(_pa().concat_tables(tables).combine_chunks())
+    return _written(to, joined(both[0], both[1], on, how, suffix))
 
 
 def finish_shuffle(parts: list[Reference], to: str, empty: str, temporary: list[str]) -> Reference:
@@ -244,7 +245,3 @@ def _part_of(runs: Sequence[Run], part: int) -> list[Any]:
             reference = {"table_id": run["table_id"], "offset": starts[part]}
             found.append(_rows({**reference, "limit": starts[part + 1] - starts[part]}))
     return found
-
-
-def _schema_of(runs: Sequence[Run]) -> Any:
-    return current_data().meta(runs[0]["table_id"]).schema

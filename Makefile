@@ -52,8 +52,9 @@ pages: ## Write the generated pages anew: states, settings, presets, options, sp
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
 
-# make bench PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
-PARTS ?= drain enqueue latency growth recovery
+# make bench PART=workflows, or PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
+PART ?= drain enqueue latency growth recovery workflows
+PARTS ?= $(PART)
 PAIRS ?=
 SIZE ?= full
 bench: ## Measure headrace against its peers and write docs/explanation/performance.md

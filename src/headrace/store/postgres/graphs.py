@@ -23,11 +23,26 @@ class Graphs:
 
     async def edges(self, tasks: Sequence[int]) -> list[Edge]:
         rows = await self._database.fetch(self._queries["edges"], list(tasks), repeatable=True)
-        return [Edge(**{**row, "kind": KINDS[row["kind"]]}) for row in rows]
+        return [
+            Edge(task=task, upstream=upstream, kind=KINDS[int(kind)], input=input, place=place)
+            for task, upstream, kind, input, place in rows
+        ]
 
     async def inputs(self, task: int) -> list[Input]:
         rows = await self._database.fetch(self._queries["inputs"], task, repeatable=True)
-        return [Input(**{**row, "state": TaskState(row["state"])}) for row in rows]
+        return [
+            Input(
+                input=input,
+                place=place,
+                task=upstream,
+                name=name,
+                state=TaskState(state),
+                codec=codec,
+                result=result,
+                result_ref=reference,
+            )
+            for input, place, upstream, name, state, codec, result, reference in rows
+        ]
 
     async def decide(self, task: int, *, approved: bool, by: str, note: str | None = None) -> TaskRecord:
         async def write(connection: Connection) -> Rows | None:

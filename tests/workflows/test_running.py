@@ -1,6 +1,5 @@
 """Workflows that run: what comes out, in which order, and what becomes of them when something fails."""
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +9,6 @@ from headrace import App, Graph, JobHandle, chain, chord, errors, group
 from headrace.core.errors import GraphError, NotAllowed, NotFound, ResultError, TaskCancelled, TaskFailed, WrongState
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import TaskFilter
-from headrace.testing import override
-from headrace.testing.background import BackgroundWorker
-from headrace.testing.inlining import InlineMode
 from headrace.workflows import approve
 from tests.client.draining import registered
 
@@ -300,7 +296,7 @@ def test_a_workflow_that_cannot_be_is_not_written_at_all(works: SimpleNamespace)
     assert works.ran == []
 
 
-# --- beside a worker -------------------------------------------------------------------------------------------------
+# --- side by side ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R82")
@@ -328,27 +324,3 @@ async def test_members_of_a_group_are_in_the_hands_of_different_workers_at_once(
     finally:
         await store.close()
         await app.aclose()
-
-
-def test_a_workflow_beside_a_real_worker(running: InlineMode, works: SimpleNamespace, sqlite_url: str):
-    """Through claims, inputs and finishes of a worker: a fan-out, a fan-in, and a task that grows its job."""
-    running.__exit__(None, None, None)
-    try:
-        with override(works.app, url=sqlite_url), BackgroundWorker(works.app):
-            flow = chain(works.add.s(0), works.add.map(range(50)), works.total.s(), works.add.s(1))
-            handle = flow.enqueue(on_success=works.tell.si("well"))
-            assert handle.result(timeout=60) == sum(range(1, 51)) + 1
-            assert handle.wait(timeout=60) is JobState.COMPLETED
-            grown = works.grow.s(2).enqueue()
-            assert grown.wait(timeout=60) is JobState.COMPLETED
-            assert grown.record().total == 3
-            failed = chain(works.add.s(1), works.fail.s(), works.tell.s()).enqueue()
-            with pytest.raises(TaskFailed, match="it was not to be"):
-                failed.result(timeout=60)
-            assert asyncio.run(_graph(failed)) == 3
-    finally:
-        running.__enter__()
-
-
-async def _graph(handle: JobHandle[Any]) -> int:
-    return len((await handle.agraph()).nodes)

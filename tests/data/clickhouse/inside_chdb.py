@@ -1,6 +1,8 @@
 """Objects in chDB, in the process of the tests that test_chdb.py starts for it."""
 
+import gc
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.core.errors import DataError
+from headrace.data import Data
 from headrace.data.formats.clickhouse.backend import ClickHouseBackend
 from headrace.testing.data_conformance import Case, DataConformance
 from tests.data.clickhouse.cases import ID, NUMBERS, PlaceCases, draft, rows, write
@@ -125,18 +128,44 @@ def test_a_forked_child_is_told(place: ClickHouseBackend):
     write(place, NUMBERS.slice(0, 5))
     read, written = os.pipe()
     if (child := os.fork()) == 0:
+        signal.alarm(60)  # a dead child, where one that hangs would be waited for
         try:
             place.meta(ID)
         except DataError as error:
             os.write(written, str(error).encode())
         finally:
+            place.close()
+            os.write(written, b" closed")
             os._exit(0)
     os.close(written)
     with os.fdopen(read) as answer:
         said = answer.read()
     os.waitpid(child, 0)
     assert f"opened by process {os.getpid()}, and this one, {child}, was forked from it" in said
+    assert said.endswith(" closed")
     assert len(rows(place)) == 5
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_may_forget_the_place(url: str):
+    data = Data(url)
+    object = data.create([{"a": 1}])
+    read, written = os.pipe()
+    if (child := os.fork()) == 0:
+        signal.alarm(60)
+        try:
+            object.table()  # opens the place once more, and forgets the one of its parent
+        except DataError:
+            gc.collect()
+            os.write(written, b"told")
+        finally:
+            os._exit(0)
+    os.close(written)
+    with os.fdopen(read) as answer:
+        assert answer.read() == "told"
+    os.waitpid(child, 0)
+    assert object.table().to_pylist() == [{"a": 1}]
+    data.close()
 
 
 def test_a_null_within_is_refused_by_the_path_to_it(place: ClickHouseBackend):

@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import threading
+import weakref
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,10 @@ _IN_PROCESS = {"output_format_arrow_compression_method": "none", "min_insert_blo
 _engine_guard = threading.Lock()
 _engine_opened_by: int | None = None  # the process that opened chDB; a child that it forks inherits the number
 
+# Clients of the process that this one was forked from. They are kept, not closed: an engine waits for ever for its
+# threads, which a fork does not copy, when the garbage collector closes it here.
+_inherited: list[Any] = []
+
 
 class Refused(DataError):
     """ClickHouse refused a statement; `code` is its number for the reason."""
@@ -51,6 +56,7 @@ class Connections:
         self._idle: list[Any] = []
         self._opened_by = os.getpid()
         self._closed_times = 0
+        weakref.finalize(self, _let_go, self._idle, self._opened_by).atexit = False
 
     @contextlib.contextmanager
     def client(self) -> Generator[Any]:
@@ -70,18 +76,19 @@ class Connections:
 
     def close(self) -> None:
         with self._guard:
-            idle, self._idle = self._idle, []
+            idle = self._idle[:]
+            self._idle.clear()
             self._closed_times += 1
-            forked = self._opened_by != os.getpid()
-        if not forked:  # the connections of a parent are not ours to end
-            for client in idle:
-                client.close()
+            opened_by, self._opened_by = self._opened_by, os.getpid()
+        _let_go(idle, opened_by)
 
     def _borrow(self) -> tuple[Any, int]:
         _refuse_forked(self.address)
         with self._guard:
             if self._opened_by != os.getpid():
-                self._idle, self._opened_by = [], os.getpid()
+                _let_go(self._idle[:], self._opened_by)
+                self._idle.clear()
+                self._opened_by = os.getpid()
             if self._idle:
                 return self._idle.pop(), self._closed_times
             closed_times = self._closed_times
@@ -92,6 +99,14 @@ class Connections:
             if lent_after == self._closed_times:
                 self._idle.append(client)
                 return
+        client.close()
+
+
+def _let_go(clients: list[Any], opened_by: int) -> None:
+    if opened_by != os.getpid():
+        _inherited.extend(clients)
+        return
+    for client in clients:
         client.close()
 
 

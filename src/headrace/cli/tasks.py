@@ -164,6 +164,8 @@ async def _require_role(store: "Store", id: int, role: str | None) -> None:
     record = (await store.get([id])).get(id)
     if record is None:
         raise await unknown(store, id)
-    wanted = (orjson.loads(record.options).get("approval") or {}).get("role")
+    options: dict[str, Any] = orjson.loads(record.options)
+    approval: dict[str, Any] = options.get("approval") or {}
+    wanted = approval.get("role")
     if wanted is not None and role != wanted:
         raise CommandError(f"task {id} waits for the role {wanted!r}: who has it says --role {wanted}", code=FAILED)

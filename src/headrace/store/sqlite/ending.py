@@ -10,7 +10,6 @@ from headrace.core.states import TaskState
 from headrace.store.sqlite.admission import release_gates
 from headrace.store.sqlite.connection import Transaction
 
-
 _MAY_BE_ASKED = (TaskState.PENDING_APPROVAL, TaskState.BLOCKED)
 
 

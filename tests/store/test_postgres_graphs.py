@@ -1,12 +1,15 @@
 """Edges between tasks on PostgreSQL: what ends with what, and what is free when."""
 
-import asyncpg
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from headrace.core.errors import EnqueueError, GraphError
 from headrace.core.lanes import Lane
 from headrace.core.task import After, ClaimedTask, EdgeKind, NewJob, NewTask, Want
 from headrace.store.postgres import PostgresStore
+from headrace.store.postgres.connection import Connection
 from headrace.testing.store_conformance.ledger import failed_for_good
 from tests.store.test_postgres_connection import broken_rules, done, opened
 
@@ -170,27 +173,24 @@ async def test_a_create_that_nobody_heard_of_is_not_written_twice(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(postgres_url) as store:
-        real = asyncpg.connection.Connection.transaction
+        run = store.database.connection
+        heard: list[str] = []
 
-        class Deaf:
-            """A transaction whose COMMIT is done, and whose answer is lost."""
+        @asynccontextmanager
+        async def deaf() -> AsyncGenerator[Connection]:
+            async with run() as connection:
+                yield connection
+                if not heard:
+                    heard.append("the first COMMIT")
+                    raise ConnectionResetError("its answer was lost")
 
-            def __init__(self, inner: object) -> None:
-                self.inner = inner
-
-            async def __aenter__(self) -> None:
-                await self.inner.__aenter__()  # pyright: ignore
-
-            async def __aexit__(self, *failure: object) -> None:
-                await self.inner.__aexit__(*failure)  # pyright: ignore
-                monkeypatch.setattr(asyncpg.connection.Connection, "transaction", real)
-                raise ConnectionResetError
-
-        monkeypatch.setattr(asyncpg.connection.Connection, "transaction", lambda self: Deaf(real(self)))
+        await store.enqueue([NewTask(name="for its ids", queue="other")])
+        monkeypatch.setattr(store.database, "connection", deaf)
         job, ids = await made(store, task(), task(0))
         assert await said(store, ids) == ["pending", "blocked"]
         await run_all(store)
         found = await store.get_job(job)
         assert found is not None
+        assert heard
         assert (found.state, found.total) == ("completed", 2)
         assert await broken_rules(store) == []

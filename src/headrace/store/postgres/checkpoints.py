@@ -2,20 +2,42 @@
 
 from collections.abc import Mapping
 
-from headrace.core.task import Ref
-from headrace.store.postgres.connection import Database
+from headrace.core.task import NewTask, Ref
+from headrace.store.postgres.connection import Connection, Database
+from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 
 
 class Checkpoints:
-    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], enqueueing: Enqueueing) -> None:
         self._database = database
         self._queries = queries
+        self._enqueueing = enqueueing
 
     async def save_checkpoint(self, worker: str, ref: Ref, name: str, value: str) -> str | None:
         rows = await self._database.fetch(
             self._queries["save_checkpoint"], worker, ref.id, ref.claim_no, name, value, repeatable=True
         )
         return rows[0][0] if rows else None
+
+    async def spawn(self, worker: str, ref: Ref, name: str, task: NewTask) -> int | None:
+        ids = await self._enqueueing.take_ids(1)
+        text = document([task], ids=ids, repeats=self._enqueueing.repeats, own=True, notify=ready_queues([task]))
+
+        async def write(connection: Connection) -> int | None:
+            # Under the lock of the task that spawns: of two at once, and of an earlier try, the second finds the step.
+            found = await connection.fetch(self._queries["step_of_claim"], worker, ref.id, ref.claim_no)
+            if not found:
+                return None
+            stored = await connection.fetchval(self._queries["checkpoint"], ref.id, name)
+            if stored is None:
+                [child] = await self._enqueueing.write(connection, text)
+                [row] = await connection.fetch(
+                    self._queries["save_checkpoint"], worker, ref.id, ref.claim_no, name, str(child.id)
+                )
+                stored = row[0]
+            return int(stored)
+
+        return await self._database.run(write, repeatable=True)
 
     async def checkpoints(self, task: int) -> dict[str, str]:
         rows = await self._database.fetch(self._queries["checkpoints"], task, repeatable=True)

@@ -63,8 +63,17 @@ def job_edges(
 
 
 def edge_columns(edges: Sequence[NewEdge]) -> list[str]:
-    columns = zip(*edges, strict=True) if edges else ([] for _ in NewEdge._fields)
-    return ["{" + ",".join(["NULL" if n is None else str(n) for n in column]) + "}" for column in columns]
+    return [
+        _numbers([edge.task for edge in edges]),
+        _numbers([edge.place for edge in edges]),
+        _numbers([edge.upstream for edge in edges]),
+        _numbers([edge.kind for edge in edges]),
+        _numbers([edge.input for edge in edges]),
+    ]
+
+
+def _numbers(numbers: Sequence[int | None]) -> str:
+    return "{" + ",".join(["NULL" if number is None else str(number) for number in numbers]) + "}"
 
 
 def _require_earlier(task: NewTask, upstream: int, place: int) -> None:

@@ -35,6 +35,8 @@ class Finishing:
         self, worker: str, settlements: Sequence[Settlement], *, wants: Sequence[Want] = ()
     ) -> FinishReport:
         first, again = _without_repetitions(settlements)
+        if any(s.awaits is not None for s in first):
+            return await self._finish_suspended(worker, first, again, wants)
         # The last write claims: a failure after it would lose what was claimed.
         asked = () if again else wants
         try:
@@ -86,6 +88,52 @@ class Finishing:
             refused=refused - repeated,
             releasing=releasing,
             claimed=claimed,
+        )
+
+    async def _finish_suspended(
+        self, worker: str, first: Sequence[Settlement], again: Sequence[Settlement], wants: Sequence[Want]
+    ) -> FinishReport:
+        """Those that wait for something by themselves: they lock it, which the others need not wait for. First, because
+        what they wait for may be among the others."""
+        waiting = [s for s in first if s.awaits is not None]
+        rest = [s for s in first if s.awaits is None] + [*again]
+        report = await self._suspend(worker, waiting)
+        return _joined(report, await self.finish(worker, rest, wants=wants)) if rest or wants else report
+
+    async def _suspend(self, worker: str, settlements: Sequence[Settlement]) -> FinishReport:
+        columns, nothing = report_columns(settlements), want_columns((), NOTHING)
+        awaited = (
+            [s.task for s in settlements],
+            [s.awaits if isinstance(s.awaits, int) else None for s in settlements],
+            [s.awaits if isinstance(s.awaits, str) else None for s in settlements],
+        )
+
+        async def write(connection: Connection) -> Rows:
+            await connection.execute(self._queries["suspending"], *awaited)
+            rows = await connection.fetch(self._queries["finish"], worker, *columns, *nothing)
+            gone = {row[0] for row in takewhile(lambda row: row["state"] == "refused", rows)}
+            kept = [entry for entry in zip(*awaited, strict=True) if entry[0] not in gone]
+            if kept:
+                await connection.execute(self._queries["suspended"], *map(list, zip(*kept, strict=True)))
+            return rows
+
+        return await self._account(worker, settlements, await self._database.run(write, repeatable=True, verb="finish"))
+
+    async def _account(self, worker: str, settlements: Sequence[Settlement], rows: Rows) -> FinishReport:
+        """What became of settlements that went without a claim."""
+        refused = frozenset(Ref(row[0], row[1]) for row in takewhile(lambda row: row["state"] == "refused", rows))
+        late = [s for s in settlements if (s.task, s.claim_no) in refused]
+        repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
+        refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
+        self._claims.forget(worker, refs)
+        self._job_ends.tell_all(
+            (row["id"], row["name"], row["waited"], row["arguments"]) for row in rows if row["state"] == "job ended"
+        )
+        return FinishReport(
+            accepted=refs - refused,
+            repeated=repeated,
+            refused=refused - repeated,
+            releasing=any(row["state"] == "releasing" for row in rows),
         )
 
     async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import asyncpg
+
 from headrace.core.errors import NotFound, WrongState
 from headrace.store.postgres.connection import Connection, Database, column
 
@@ -26,3 +28,21 @@ class Retrying:
             return await connection.fetchval(self._queries["reopen"], ids)
 
         return await self._database.run(write)
+
+    async def clear(self, task: int) -> list[int]:
+        try:
+            [row] = await self._database.fetch(self._queries["clear"], task)
+        except asyncpg.PostgresError as error:
+            match getattr(error, "sqlstate", None):
+                case "HR002":
+                    raise NotFound(f"no task {task}; nothing was cleared") from error
+                case "HR006":
+                    state = getattr(error, "hint", None)
+                    found = f"task {getattr(error, 'detail', task)} is {state}" if state else str(error)
+                    raise WrongState(
+                        f"{found}: a task is cleared once it has ended, and nothing below it is in a worker's hands; "
+                        "nothing was cleared"
+                    ) from error
+                case _:
+                    raise
+        return row[0]

@@ -12,8 +12,10 @@ from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
+from headrace.store.postgres.events import Events
 from headrace.store.postgres.finishing import Finishing
 from headrace.store.postgres.firing import Firings
+from headrace.store.postgres.graphs import Graphs
 from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
 from headrace.store.postgres.liveness import Liveness
@@ -61,12 +63,15 @@ class PostgresStore:
         schedules = Schedules(database, queries)
         firings = Firings(database, queries, enqueueing, schedules)
         queues = Queues(database, queries, self._waker)
-        checkpoints = Checkpoints(database, queries)
+        checkpoints = Checkpoints(database, queries, enqueueing)
+        events = Events(database, queries, enqueueing)
+        graphs = Graphs(database, queries, inspection)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
         self.cancelling = cancelling.cancelling
         self.retry = retrying.retry
+        self.clear = retrying.clear
         self.expire = upkeep.expire
         self.unpark = upkeep.unpark
         self.release = upkeep.release
@@ -108,7 +113,15 @@ class PostgresStore:
         self.queue_names = queues.queue_names
         self.queues = queues.queues
         self.save_checkpoint = checkpoints.save_checkpoint
+        self.spawn = checkpoints.spawn
         self.checkpoints = checkpoints.checkpoints
+        self.send = events.send
+        self.send_program = events.send_program
+        self.receive = events.receive
+        self.deliver = events.deliver
+        self.edges = graphs.edges
+        self.inputs = graphs.inputs
+        self.decide = graphs.decide
         self.get = inspection.get
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts

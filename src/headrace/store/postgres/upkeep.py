@@ -92,31 +92,34 @@ class Upkeep:
                 await connection.execute(self._queries["prune_gates"], unused)
 
         states = [state.value for state in TERMINAL]
-        [tasks] = await self._database.fetch(self._queries["prune_tasks"], keep, limit, states, repeatable=True)
+        tasks = await self._database.fetch(self._queries["prune_tasks"], keep, limit, states, repeatable=True)
         results = await self._database.fetch(self._queries["prune_results"], limit, repeatable=True)
         keys = await self._database.fetch(self._queries["prune_keys"], limit, repeatable=True)
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
         runs = await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
+        events = await self._database.fetch(self._queries["prune_events"], keep, limit, repeatable=True)
         await self._database.run(prune_gates, repeatable=True)
         return Pruned(
-            tasks=tasks[0],
+            tasks=len(tasks),
             results=len(results),
             workers=len(workers),
             keys=len(keys),
             jobs=len(jobs),
             runs=runs[0][0],
+            events=len(events),
+            blobs=tuple(row["result_ref"] for row in (*tasks, *results) if row["result_ref"] is not None),
         )
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
 
     async def prunable(self, *, keep: float) -> Pruned:
-        [(tasks, results, workers, keys, jobs)] = await self._database.fetch(
+        [(tasks, results, workers, keys, jobs, events)] = await self._database.fetch(
             self._queries["prunable"], keep, repeatable=True
         )
-        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs)
+        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)

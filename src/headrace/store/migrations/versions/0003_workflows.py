@@ -89,7 +89,8 @@ def upgrade(name: str) -> None:
 
 
 def _create_functions(name: str) -> None:
-    """Those of the first revision know nothing of edges; imported here, only a database that has them needs the driver."""
+    """Those that an older version installed know nothing of edges."""
+    # Imported here: only a database that has them needs the driver.
     from headrace.store.postgres.functions import load_functions
     from headrace.store.postgres.migrating import run_script
 

@@ -14,3 +14,13 @@ RETURNING c.value;
 -- name: checkpoints
 -- The steps of a task.
 SELECT name, value FROM headrace.checkpoints WHERE task = $1 ORDER BY created_at, name;
+
+-- name: step_of_claim
+-- A claim that holds, held still.
+SELECT t.id FROM headrace.tasks t
+WHERE t.id = $2 AND t.claim_no = $3 AND t.worker = $1 AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+FOR NO KEY UPDATE;
+
+-- name: checkpoint
+-- One step of a task.
+SELECT value FROM headrace.checkpoints WHERE task = $1 AND name = $2;

@@ -2,6 +2,10 @@
 -- A new run of ended tasks.
 SELECT headrace.reopen_v1($1);
 
+-- name: clear
+-- A new run of a task and of everything below it.
+SELECT headrace.clear_v1($1);
+
 -- name: failed_of_job
 -- What a retry of the whole job runs again: the failed, and those that ended only because the job did.
 SELECT h.id FROM headrace.history h

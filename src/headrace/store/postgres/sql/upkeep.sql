@@ -37,7 +37,8 @@ ORDER BY t.id LIMIT $2 FOR UPDATE SKIP LOCKED;
 -- name: waited_for
 -- The gates after $2 for which tasks are parked, each with the gates of its first waiter: one index probe a key.
 WITH RECURSIVE places AS (
-    (SELECT t.waiting_on AS key FROM headrace.tasks t WHERE t.waiting_on > $2::text ORDER BY t.waiting_on LIMIT 1)
+    -- An approval and events (`event:…`), which tasks wait for as well, come before the gates (`limit:…`, `order:…`).
+    (SELECT t.waiting_on AS key FROM headrace.tasks t WHERE t.waiting_on > greatest($2::text, 'f') ORDER BY t.waiting_on LIMIT 1)
     UNION ALL
     SELECT (SELECT t.waiting_on FROM headrace.tasks t WHERE t.waiting_on > p.key ORDER BY t.waiting_on LIMIT 1)
     FROM places p WHERE p.key IS NOT NULL
@@ -85,12 +86,16 @@ WITH clock AS MATERIALIZED (
     DELETE FROM headrace.logs l USING old WHERE l.task = old.id
 ), steps AS (
     DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
+), waits AS (
+    DELETE FROM headrace.waits w USING old WHERE w.task = old.id
+), edges AS (
+    DELETE FROM headrace.dependencies d USING old WHERE d.task = old.id
+), barriers AS (
+    DELETE FROM headrace.barriers b USING old WHERE b.task = old.id
 ), names AS (
     DELETE FROM headrace.keys k USING old WHERE k.task = old.id AND k.expires_at = to_timestamp(0)
-), gone AS (
-    DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id
 )
-SELECT count(*) FROM gone;
+DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id, h.result_ref;
 
 -- name: purge
 -- Removes dead letters by id, as prune_tasks does. One whose job is not over stays: its fate and its retry ask for it.
@@ -109,19 +114,30 @@ WITH old AS MATERIALIZED (
     DELETE FROM headrace.logs l USING old WHERE l.task = old.id
 ), steps AS (
     DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
+), waits AS (
+    DELETE FROM headrace.waits w USING old WHERE w.task = old.id
+), edges AS (
+    DELETE FROM headrace.dependencies d USING old WHERE d.task = old.id
+), barriers AS (
+    DELETE FROM headrace.barriers b USING old WHERE b.task = old.id
 ), names AS (
     DELETE FROM headrace.keys k USING old WHERE k.task = old.id AND k.expires_at = to_timestamp(0)
 )
 DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id;
 
 -- name: prune_results
--- Drops results whose time to live is over; that there was one stays known.
+-- Drops results whose time to live is over; that there was one stays known. Not while a task that has not ended is to get
+-- it. The reference to what is kept elsewhere comes back.
 WITH old AS (
-    SELECT h.id FROM headrace.history h WHERE h.result_expires_at <= (SELECT clock_timestamp())
+    SELECT h.id, h.result_ref FROM headrace.history h
+    WHERE h.result_expires_at <= (SELECT clock_timestamp()) AND NOT EXISTS (
+        SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task
+        WHERE d.upstream = h.id AND d.input IS NOT NULL
+    )
     ORDER BY h.result_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE headrace.history h SET result = NULL, result_ref = NULL, result_expires_at = NULL, result_expired = true
-FROM old WHERE h.id = old.id RETURNING h.id;
+FROM old WHERE h.id = old.id RETURNING h.id, old.result_ref;
 
 -- name: prune_keys
 -- Removes keys past their expiry. At the epoch stand the names kept for a manual retry, which go with their task.
@@ -220,7 +236,13 @@ SELECT
             WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= clock.until)
         )
     ),
-    (SELECT count(*) FROM headrace.history h WHERE h.result_expires_at <= clock.now AND h.finished_at >= clock.until),
+    (
+        SELECT count(*) FROM headrace.history h
+        WHERE h.result_expires_at <= clock.now AND h.finished_at >= clock.until AND NOT EXISTS (
+            SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task
+            WHERE d.upstream = h.id AND d.input IS NOT NULL
+        )
+    ),
     (
         SELECT count(*) FROM headrace.workers w
         WHERE w.state = 'stopped' AND w.stopped_at < clock.until
@@ -233,5 +255,6 @@ SELECT
           AND NOT EXISTS (SELECT FROM headrace.history h WHERE h.job = j.id AND h.finished_at >= clock.until)
           AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
           AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
-    )
+    ),
+    (SELECT count(*) FROM headrace.events e WHERE e.created_at < clock.until)
 FROM clock;

@@ -43,6 +43,12 @@ BEGIN
         SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged, worker = excluded.worker,
             claimed_at = excluded.claimed_at, started_at = excluded.started_at, finished_at = excluded.finished_at,
             recorded_by = excluded.recorded_by
+    ), asked AS (
+        -- What nobody has approved yet is not run again without that: see open_tasks_v1.
+        INSERT INTO headrace.waits (task, step, event, key)
+        SELECT m.id, 'approval', 'approval', '' FROM moved m
+        WHERE m.state = 'pending_approval' OR m.waiting_on = 'approval'
+        ON CONFLICT (task, step) DO NOTHING
     )
     SELECT array_agg(m.id) INTO moved_ids FROM moved m;
     RETURN coalesce(moved_ids, '{}');

@@ -1,95 +1,21 @@
--- Opens a new run of ended tasks; returns those it changed. Two at once: the second finds the row gone from history.
--- A task whose unique key another task holds at this moment stays where it is.
+-- Opens a new run of ended tasks, and of those that were cancelled because one of them ended as it did; returns all that
+-- it changed. See open_tasks_v1 for what stays where it is.
 CREATE OR REPLACE FUNCTION headrace.reopen_v1(ids bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
-DECLARE
-    instant CONSTANT timestamptz := clock_timestamp();
-    chosen bigint[];
-    taken bigint[] := '{}';
-    candidate record;
-    name record;
-    patience CONSTANT text := current_setting('lock_timeout');
-    opened bigint[];
-    counted record;
 BEGIN
-    chosen := ARRAY(
-        SELECT h.id FROM headrace.history h
-        WHERE h.id = ANY (ids) AND h.state IN ('failed', 'cancelled', 'completed') ORDER BY h.id FOR UPDATE);
-    PERFORM FROM headrace.job_counts c
-    WHERE c.job IN (SELECT h.job FROM headrace.history h WHERE h.id = ANY (chosen)) ORDER BY c.job FOR UPDATE;
-    -- A key that an open transaction holds is not free either; it is waited for as long as an enqueue would.
-    PERFORM set_config('lock_timeout', '2s', true);
-    FOR candidate IN
-        SELECT h.id, 'ended:' || h.id AS names FROM headrace.history h WHERE h.id = ANY (chosen) AND h.keyed
-        ORDER BY (SELECT min(k.key) FROM headrace.keys k WHERE k.scope = 'ended:' || h.id), h.id
-    LOOP
-        BEGIN
-            FOR name IN SELECT k.key, k.ttl FROM headrace.keys k WHERE k.scope = candidate.names ORDER BY k.key LOOP
-                INSERT INTO headrace.keys AS k (scope, key, task, ttl) VALUES ('unique', name.key, candidate.id, name.ttl)
-                ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl, expires_at = NULL
-                WHERE k.task = excluded.task OR k.expires_at <= clock_timestamp();
-                IF NOT FOUND THEN
-                    RAISE EXCEPTION 'key % is held', name.key USING ERRCODE = 'HR004';
-                END IF;
-            END LOOP;
-            DELETE FROM headrace.keys k WHERE k.scope = candidate.names;
-            taken := taken || candidate.id;
-        EXCEPTION
-            -- What this task had taken so far is undone.
-            WHEN SQLSTATE 'HR004' OR lock_not_available THEN NULL;
-        END;
-    END LOOP;
-    PERFORM set_config('lock_timeout', patience, true);
-    FOR counted IN
-        SELECT h.job, count(*) FILTER (WHERE h.state = 'completed') AS completed,
-               count(*) FILTER (WHERE h.state = 'failed') AS failed, count(*) FILTER (WHERE h.state = 'cancelled') AS cancelled
-        FROM headrace.history h
-        WHERE h.id = ANY (chosen) AND h.job IS NOT NULL AND (NOT h.keyed OR h.id = ANY (taken)) GROUP BY h.job ORDER BY h.job
-    LOOP
-        UPDATE headrace.job_counts c
-        SET completed = c.completed - counted.completed, failed = c.failed - counted.failed,
-            cancelled = c.cancelled - counted.cancelled, seq = c.seq + 1
-        WHERE c.job = counted.job;
-        UPDATE headrace.jobs j
-        SET state = CASE WHEN j.started_at IS NULL THEN 'pending' ELSE 'running' END, reason = NULL, run_no = j.run_no + 1,
-            completed_at = NULL, deadline_at = instant + make_interval(secs => j.timeout)
-        WHERE j.id = counted.job AND j.state NOT IN ('pending', 'running');
-    END LOOP;
-    WITH gone AS (
-        DELETE FROM headrace.history h WHERE h.id = ANY (chosen) AND (NOT h.keyed OR h.id = ANY (taken)) RETURNING h.*
-    ), born AS (
-        INSERT INTO headrace.tasks AS t (
-            id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job,
-            critical, dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
-            eligible_at, order_at, expires_at, ready_at
+    RETURN headrace.open_tasks_v1(ARRAY(
+        WITH RECURSIVE wanted(id) AS (
+            SELECT h.id FROM headrace.history h WHERE h.id = ANY (ids) AND h.state IN ('failed', 'cancelled', 'completed')
+            UNION
+            SELECT h.id
+            FROM wanted w JOIN headrace.dependencies d ON d.upstream = w.id AND d.kind <> 1
+            JOIN headrace.history h ON h.id = d.task
+            WHERE h.state = 'cancelled' AND h.reason IN ('upstream_failed', 'skipped')
         )
-        SELECT g.id, g.name, g.kind, g.queue, g.pool, 1, g.priority, 'pending', g.claim_no, 0, 0, g.run_no + 1,
-               g.max_attempts, g.job, g.critical, g.dead_letter, g.arguments, g.codec, g.version, g.options, g.gates,
-               g.order_key, g.keyed, g.max_age, g.created_at, instant, instant, CASE WHEN g.job IS NULL THEN instant ELSE g.order_at END,
-               instant + make_interval(secs => g.max_age), instant
-        FROM gone g
-        RETURNING t.id, t.queue
-    ), tried AS (
-        -- A plain success was told by the row that leaves history.
-        INSERT INTO headrace.attempts AS a (
-            task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
-            recorded_by
-        )
-        SELECT g.id, g.claim_no, g.run_no, g.attempt, 'succeeded', true, g.worker, g.executor, g.claimed_at,
-               g.started_at, g.finished_at, 'worker'
-        FROM gone g WHERE g.state = 'completed'
-        ON CONFLICT (task, claim_no) DO UPDATE
-        SET run_no = excluded.run_no, attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,
-            worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
-            started_at = excluded.started_at, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
-        WHERE a.state = 'refused'
-    ), told AS (
-        SELECT count(pg_notify('headrace', q.queue)) AS n FROM (SELECT DISTINCT queue FROM born) AS q
-    )
-    SELECT array_agg(b.id ORDER BY b.id) INTO opened FROM born b, told;
-    RETURN coalesce(opened, '{}');
+        SELECT w.id FROM wanted w
+    ), false);
 END
 $function$;

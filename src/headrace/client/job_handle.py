@@ -76,7 +76,7 @@ class JobHandle[R](Reference):
         """Cancel what waits and tell what runs to stop. WrongState when the job is over."""
         return await self._jobs.acancel(self.id)
 
-    async def aretry_failed(self) -> Sequence[int]:
+    async def aretry_failed(self) -> list[int]:
         """Open the job again: what failed, and what was cancelled because of it, with a fresh budget; their ids."""
         return await self._jobs.aretry_failed(self.id)
 

@@ -118,16 +118,16 @@ class Jobs:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""
         return await self.engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.cancel_job(id)))
 
-    async def aretry_failed(self, id: int) -> Sequence[int]:
+    async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with what failed, and with what was cancelled because of that; their ids."""
         again = await self.engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
         await self.engine.readied()
         return again
 
-    async def aclear(self, task_id: int) -> Sequence[int]:
+    async def aclear(self, task_id: int) -> list[int]:
         """Run a task that ended once more, and everything below it, whatever became of that; their ids. Its steps and
         theirs start over. NotFound; WrongState while one of them runs."""
-        again = await self.engine.run(lambda store: store.clear(task_id))
+        again = await self.engine.follow(lambda ledger: ledger.with_task(task_id, lambda store: store.clear(task_id)))
         await self.engine.readied()
         return again
 

@@ -212,7 +212,7 @@ class App:
         from headrace.data.catalog import Data
 
         url = self.settings.data_url or _data_url(self.url)
-        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name))
+        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name), jobs=self.jobs)
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you

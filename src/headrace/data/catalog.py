@@ -5,7 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.core.durations import Duration, as_timedelta
 from headrace.core.errors import DataError, NotFound
@@ -17,6 +17,9 @@ from headrace.data.sources import SQL, SchemaLike, Source
 from headrace.data.threads import blocking, in_thread
 from headrace.executors.context import running
 from headrace.store.connect import masked_url
+
+if TYPE_CHECKING:
+    from headrace.data.operations.launching import Launcher
 
 type Keep = Duration | Literal["forever"]
 DEFAULT_KEEP = timedelta(days=7)
@@ -37,7 +40,7 @@ class Data:
     """The objects of one place, as `app.jobs` are the jobs of one store: `create` blocks, `acreate` is for async code.
 
     `keep` is how long an object stays that does not say so itself; None is for ever. `owner` stands for the ledger
-    whose jobs and tasks make them. Nothing is opened before the first use.
+    whose jobs and tasks make them, and `jobs` runs work over them. Nothing is opened before the first use.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Data:
         *,
         keep: Duration | None = DEFAULT_KEEP,
         owner: str | None = None,
+        jobs: "Launcher | None" = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         # A relative path belongs to the working directory of now, not to the one of the first use.
@@ -53,6 +57,7 @@ class Data:
         self.url = masked_url(self._url)
         self.keep = None if keep is None else as_timedelta(keep, name="keep")
         self.owner = owner
+        self.jobs = jobs
         self._clock = clock
         self._opened: tuple[int, Backend] | None = None
 

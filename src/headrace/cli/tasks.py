@@ -157,13 +157,12 @@ def _decide(
 
 
 async def _require_role(store: "Store", id: int, role: str | None) -> None:
-    import orjson
-
     from headrace.cli.showing import unknown
+    from headrace.core.payload import loads
 
     record = (await store.get([id])).get(id)
     if record is None:
         raise await unknown(store, id)
-    wanted = (orjson.loads(record.options).get("approval") or {}).get("role")
+    wanted = loads(record.options).get("approval", {}).get("role")
     if wanted is not None and role != wanted:
         raise CommandError(f"task {id} waits for the role {wanted!r}: who has it says --role {wanted}", code=FAILED)

@@ -212,7 +212,7 @@ class App:
         from headrace.data.catalog import Data
 
         url = self.settings.data_url or _data_url(self.url)
-        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name))
+        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name), jobs=self.jobs)
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
@@ -268,6 +268,8 @@ class App:
         meanwhile is a next use; `enqueue_many` goes on with its next chunk. Whoever waits for a result is told.
         """
         await self._engine.aclose()
+        if "data" in self.__dict__:
+            self.data.close()
 
     send = sync_form(asend)
     health_check = sync_form(ahealth_check)

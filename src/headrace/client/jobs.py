@@ -60,7 +60,7 @@ class Jobs:
 
         One that is given alone is the job; several are side by side.
         """
-        planner = Planner(self._flows)
+        planner = Planner(self.origin)
         for part in _listed(tasks):
             planner.expand(part)
         id, _ = await self._create(
@@ -69,8 +69,8 @@ class Jobs:
                 description=description,
                 tasks=planner.tasks,
                 timeout=self._timeout(timeout),
-                on_success=self._flows.hook(on_success),
-                on_failure=self._flows.hook(on_failure),
+                on_success=self.origin.hook(on_success),
+                on_failure=self.origin.hook(on_failure),
                 metadata=payload.dumps(dict(metadata or {})),
             )
         )
@@ -94,8 +94,8 @@ class Jobs:
             description=description,
             tasks=plan.tasks,
             timeout=self._timeout(timeout),
-            on_success=self._flows.hook(on_success),
-            on_failure=self._flows.hook(on_failure),
+            on_success=self.origin.hook(on_success),
+            on_failure=self.origin.hook(on_failure),
             metadata=payload.dumps(dict(metadata or {})),
         )
         id, answers = await self._create(job)
@@ -136,7 +136,7 @@ class Jobs:
         """Add to a job that is not over, in one transaction, also from inside your own: tasks, signatures,
         compositions, graphs. All of them wait for the tasks of `after`, which are of this job. A handle for each.
         """
-        planner = Planner(self._flows, job=id)
+        planner = Planner(self.origin, job=id)
         waits = tuple(dict.fromkeys(_waited(() if after is None else after)))
         outputs: list[Output] = []
         before = Upstream(output=Output(value=(), waits=waits), passes=False) if waits else None
@@ -178,14 +178,15 @@ class Jobs:
         return record
 
     @property
-    def _flows(self) -> Flows:
+    def origin(self) -> Flows:
+        """What compositions of this app's tasks have in common (workflows.base.Origin)."""
         return flows_of(self.engine)
 
     def _planned(self, flow: Flow[Any]) -> Plan:
         origin = flow.origin()
         if origin is None:
-            return planned(flow, origin=self._flows)
-        if origin is not self._flows:
+            return planned(flow, origin=self.origin)
+        if origin is not self.origin:
             raise GraphError(f"{flow.title} belongs to another app; nothing was written")
         return flow.prepare()
 

@@ -1,10 +1,11 @@
 """`Data`: the objects of one place. `app.data` is the one of an app."""
 
 import dataclasses
+import os
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.core.durations import Duration, as_timedelta
 from headrace.core.errors import DataError, NotFound
@@ -17,15 +18,29 @@ from headrace.data.threads import blocking, in_thread
 from headrace.executors.context import running
 from headrace.store.connect import masked_url
 
+if TYPE_CHECKING:
+    from headrace.data.operations.launching import Launcher
+
 type Keep = Duration | Literal["forever"]
 DEFAULT_KEEP = timedelta(days=7)
+# Two threads at once are to have one backend.
+_opening = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Another thread may have held it at the moment of the fork; here it is nobody's."""
+    global _opening
+    _opening = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Data:
     """The objects of one place, as `app.jobs` are the jobs of one store: `create` blocks, `acreate` is for async code.
 
     `keep` is how long an object stays that does not say so itself; None is for ever. `owner` stands for the ledger
-    whose jobs and tasks make them. Nothing is opened before the first use.
+    whose jobs and tasks make them, and `jobs` runs work over them. Nothing is opened before the first use.
     """
 
     def __init__(
@@ -34,6 +49,7 @@ class Data:
         *,
         keep: Duration | None = DEFAULT_KEEP,
         owner: str | None = None,
+        jobs: "Launcher | None" = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         # A relative path belongs to the working directory of now, not to the one of the first use.
@@ -41,11 +57,21 @@ class Data:
         self.url = masked_url(self._url)
         self.keep = None if keep is None else as_timedelta(keep, name="keep")
         self.owner = owner
+        self.jobs = jobs
         self._clock = clock
+        self._opened: tuple[int, Backend] | None = None
 
-    @cached_property
+    @property
     def backend(self) -> Backend:
-        return open_backend(self._url)
+        """Opened at the first use, and once more in the child of a fork: connections are not shared."""
+        process = os.getpid()
+        opened = self._opened
+        if opened is None or opened[0] != process:
+            with _opening:
+                opened = self._opened
+                if opened is None or opened[0] != process:
+                    opened = self._opened = process, open_backend(self._url)
+        return opened[1]
 
     @blocking
     def create(
@@ -129,8 +155,8 @@ class Data:
 
     def close(self) -> None:
         """Let go of connections; the next use opens them again."""
-        if "backend" in self.__dict__:
-            self.backend.close()
+        if self._opened is not None and self._opened[0] == os.getpid():
+            self._opened[1].close()
 
     def new_id(self) -> str:
         return new_id(self._clock().timestamp())

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 
     from headrace.data.catalog import Data, Keep
+    from headrace.data.operations.callbacks import Given
+    from headrace.data.operations.launching import FutureObject
     from headrace.data.sources import SchemaLike, Source
 
 CHUNK_ROWS = 10_000
+SHUFFLE_ROWS = 100_000
 
 
 class Rows(ABC):
@@ -170,6 +173,69 @@ class Rows(ABC):
         if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(f"chunk_size is a number of rows from 1 on, not {chunk_size!r}")
         return Views(self, chunk_size)
+
+    # Work over it. Each makes one task for each chunk and one that puts the parts together, in a job of its own or in
+    # that of the task that runs here, and gives a handle to the object that comes out. `options` are those of its
+    # tasks: queue, priority, critical, max_attempts.
+
+    async def map(
+        self,
+        fn: "Given",
+        chunk_size: int = CHUNK_ROWS,
+        *,
+        schema: "SchemaLike | None" = None,
+        mode: str | None = None,
+        **options: Any,
+    ) -> "FutureObject":
+        """What a function makes of its rows, in their order. It takes one row, a dict, and gives one; or it is
+        annotated with an Arrow table, a pandas or a polars frame, takes a chunk as that and gives any number of rows.
+
+        EntrypointError, and nothing is written, when a worker could not import it. `schema` is that of the outcome, for
+        functions whose chunks would not agree on one.
+        """
+        from headrace.data.operations.calls import map_rows
+
+        return await map_rows(self, fn, chunk_size, schema=schema, mode=mode, **options)
+
+    async def filter(
+        self, fn: "Given", chunk_size: int = CHUNK_ROWS, *, mode: str | None = None, **options: Any
+    ) -> "FutureObject":
+        """The rows for which a function is true, in their order. One that takes a table or a frame gives a mask."""
+        from headrace.data.operations.calls import filter_rows
+
+        return await filter_rows(self, fn, chunk_size, mode=mode, **options)
+
+    async def reduce(
+        self, fn: "Given", chunk_size: int = CHUNK_ROWS, *, mode: str | None = None, **options: Any
+    ) -> "FutureObject":
+        """Its rows as one: `fn(a, b)` gives a row of two, in the order of the rows. One that takes a table or a frame
+        gives a smaller one, and is called again on what it gave for several chunks. No rows of none."""
+        from headrace.data.operations.calls import reduce_rows
+
+        return await reduce_rows(self, fn, chunk_size, mode=mode, **options)
+
+    async def sort(self, by: Any, chunk_size: int = SHUFFLE_ROWS, **options: Any) -> "FutureObject":
+        """Its rows in the order of columns: `"a"`, `["a", "b"]`, `[("a", "descending")]`. Nulls come last, and rows of
+        equal keys keep their order. It may be larger than memory; one key's rows may not."""
+        from headrace.data.operations.calls import sort_rows
+
+        return await sort_rows(self, by, chunk_size, **options)
+
+    async def join(
+        self,
+        other: "Rows",
+        on: "str | Sequence[str]",
+        how: str = "inner",
+        chunk_size: int = SHUFFLE_ROWS,
+        *,
+        suffix: str = "_right",
+        **options: Any,
+    ) -> "FutureObject":
+        """Its rows with those of another that have the same values in these columns; `how="left"` keeps those without.
+        Null equals nothing. The order of the outcome is not promised. `suffix` is for columns that both have."""
+        from headrace.data.operations.calls import join_rows
+
+        return await join_rows(self, other, on, how, chunk_size, suffix=suffix, **options)
 
     @abstractmethod
     def __headrace_json__(self) -> dict[str, Any]:

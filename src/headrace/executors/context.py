@@ -88,7 +88,7 @@ class Control:
 class Context:
     """The running attempt. A parameter annotated `Context` is injected; `current` is the same object."""
 
-    __slots__ = ("_channel", "_claim", "_source", "control", "durable", "options", "worker")
+    __slots__ = ("__weakref__", "_channel", "_claim", "_source", "control", "durable", "options", "worker")
 
     def __init__(
         self,

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, text
 
 from headrace.core.limits import Gate
 from headrace.core.schedule import NewSchedule
-from headrace.core.task import Key, NewJob
+from headrace.core.task import EdgeKind, Key, NewJob
 from headrace.store import migrations
 from headrace.store.base import Violation
 from headrace.store.checker import RULES, WARNINGS, check_rows, check_sqlite, statements
 from headrace.store.connect import connect, sqlite_path
-from headrace.testing.store_conformance.drawing import draw, failure, node
+from headrace.testing.store_conformance.drawing import Wait, draw, failure, node
 from headrace.testing.store_conformance.ledger import (
     Ledger,
     completed,
@@ -64,7 +64,7 @@ async def _live_a_little(url: str) -> dict[str, int]:
             bad=node(priority=9),
             needs=node("bad"),
             handler=node(failure("bad")),
-            freed=node(done("bad"), delay=600.0),
+            freed=node(Wait("bad", EdgeKind.ON_DONE), delay=600.0),
             skipped=node(failure("handler")),
             waits=node("freed"),
         )
@@ -289,10 +289,10 @@ def test_history_that_was_pruned_is_not_missing(sqlite_url: str) -> None:
     migrations.upgrade(sqlite_url, name="headrace")
     ids = asyncio.run(_live_a_little(sqlite_url))
     connection = sqlite3.connect(sqlite_path(sqlite_url))
-    connection.execute(
-        "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job IS NOT NULL)"
-    )
-    connection.execute("DELETE FROM headrace_history WHERE job IS NOT NULL")
+    of_job = (ids["job"],)
+    attempts = "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job = ?)"
+    connection.execute(attempts, of_job)
+    connection.execute("DELETE FROM headrace_history WHERE job = ?", of_job)
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
     note = "INSERT INTO headrace_meta (key, value) VALUES (?, '')"
     connection.execute(note, (f"pruned job {ids['open_job']}",))

@@ -44,6 +44,15 @@ def test_failures_are_taken_up_again(works: SimpleNamespace, store_url: str):
         assert works.app.check() == []
 
 
+def test_a_result_that_takes_too_long(works: SimpleNamespace, store_url: str):
+    with override(works.app, url=store_url):
+        handle = chain(works.add.s(1), works.add.s(2)).enqueue()
+        with pytest.raises(TimeoutError, match=f"job {handle.id} has no result within"):
+            handle.result(timeout=0.01)
+        with pytest.raises(TimeoutError, match=f"job {handle.id} is pending"):
+            handle.wait(timeout=0.01)
+
+
 def test_a_person_decides(works: SimpleNamespace, store_url: str):
     with inline(works.app, url=store_url):
         handle = chain(works.add.s(1), approve(role="finance"), works.tell.s()).enqueue()

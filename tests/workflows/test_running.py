@@ -1,5 +1,6 @@
 """Workflows that run: what comes out, in which order, and what becomes of them when something fails."""
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Graph, JobHandle, Middleware, chain, chord, errors, group
+from headrace.client import job_handle
 from headrace.core.errors import GraphError, NotAllowed, NotFound, ResultError, TaskCancelled, TaskFailed, WrongState
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import NewTask, TaskFilter
@@ -298,6 +300,29 @@ def test_a_workflow_that_cannot_be_is_not_written_at_all(works: SimpleNamespace)
     assert len(works.app.tasks.list()) == before
     assert works.app.jobs.list() == []
     assert works.ran == []
+
+
+def test_a_job_is_no_part_of_a_transaction_of_yours(works: SimpleNamespace, sqlite_url: str):
+    """It has one of its own; to write it beside yours without a word would break what the block promises."""
+    flow = chain(works.add.s(1), works.add.s(2))
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        with works.app.transaction(connection):
+            for act in (flow.enqueue, lambda: works.app.jobs.create("job", flow)):
+                with pytest.raises(errors.EnqueueError, match="cannot be part of yours"):
+                    act()
+        connection.execute("ROLLBACK")
+        with pytest.raises(errors.OptionError, match="connection"):
+            chain(works.add.s(1).using(connection=connection)).enqueue()
+    finally:
+        connection.close()
+    assert works.app.jobs.list() == []
+
+
+def test_many_results_are_read_page_by_page(works: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job_handle, "_PAGE", 3)
+    assert group(works.add.map(range(7)), works.add.s(1)).enqueue().result() == [list(range(1, 8)), 2]
 
 
 def test_middleware_and_counting_see_a_workflow(works: SimpleNamespace):

@@ -186,7 +186,7 @@ def test_watching_without_a_terminal_prints_a_line_for_each_change(either_shell:
     lines = rest.splitlines()
     assert len({first.strip(), *lines}) == 1 + len(lines), "a line without a change"
     if failing:
-        assert lines[-1].startswith(f"job {job} failed: 2 tasks: 0 completed, 1 failed, 1 cancelled")
+        assert re.match(rf"job {job} failed(/\w+)?: 2 tasks: 0 completed, 1 failed, 1 cancelled", lines[-1])
         assert watching.returncode == FAILED
     else:
         assert lines[-1] == f"job {job} completed: 2 tasks: 2 completed, 0 failed, 0 cancelled, 0 running"

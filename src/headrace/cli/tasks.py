@@ -1,6 +1,6 @@
 """`headrace tasks`: look at tasks, cancel them, run them again."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -157,15 +157,12 @@ def _decide(
 
 
 async def _require_role(store: "Store", id: int, role: str | None) -> None:
-    import orjson
-
     from headrace.cli.showing import unknown
+    from headrace.core.payload import loads
 
     record = (await store.get([id])).get(id)
     if record is None:
         raise await unknown(store, id)
-    options: dict[str, Any] = orjson.loads(record.options)
-    approval: dict[str, Any] = options.get("approval") or {}
-    wanted = approval.get("role")
+    wanted = loads(record.options).get("approval", {}).get("role")
     if wanted is not None and role != wanted:
         raise CommandError(f"task {id} waits for the role {wanted!r}: who has it says --role {wanted}", code=FAILED)

@@ -24,8 +24,8 @@ test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 	@sh tools/install test
 	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTEST) $(ARGS)
 
-test-all: ## Run every test, with the crash tests at full size
-	@sh tools/install test
+test-all: ## Run every test, with the crash tests at full size and the parts that are large to install
+	@sh tools/install all
 	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTEST) $(ARGS)
 
 check: ## Lint, formatting, types and layers

@@ -268,6 +268,8 @@ class App:
         meanwhile is a next use; `enqueue_many` goes on with its next chunk. Whoever waits for a result is told.
         """
         await self._engine.aclose()
+        if "data" in self.__dict__:
+            self.data.close()
 
     send = sync_form(asend)
     health_check = sync_form(ahealth_check)

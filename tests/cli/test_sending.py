@@ -1,5 +1,6 @@
 """`headrace send`: events from the command line."""
 
+import contextlib
 import json
 import sqlite3
 
@@ -18,7 +19,7 @@ def test_an_event_is_sent(shell: Shell, sqlite_url: str) -> None:
     assert code == OK
     assert out.strip().isdecimal()
     assert shell("send", "tick")[0] == OK
-    with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
+    with contextlib.closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
         rows = connection.execute("SELECT name, key, payload FROM headrace_events ORDER BY created_at, id").fetchall()
     assert rows == [("paid", "order-7", '{"amount":5}'), ("paid", "order-8", '"not JSON"'), ("tick", "", "null")]
 

@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from headrace.data import Backend
 from headrace.data.places import open_backend
-from headrace.testing.data_conformance import Case, all_cases, exercise
+from headrace.testing.data_conformance import Case, DataConformance, all_cases, exercise
 from tests.support.sizes import sized
 
 
@@ -23,10 +24,19 @@ def test_a_folder(case: Case, tmp_path: Path) -> None:
     exercise(case, lambda: open_backend(url), url=url, megabytes=sized(small=200, full=1000))
 
 
-@pytest.mark.parametrize("case", [_marked(case) for case in all_cases() if not case.needs_url])
-def test_fsspec(case: Case) -> None:
-    url = f"memory://tables/{uuid4().hex}"
-    exercise(case, lambda: open_backend(url))
+class TestFsspec(DataConformance):
+    """As the author of a backend writes it. What is in memory is for one process."""
+
+    @pytest.fixture(autouse=True)
+    def _place(self) -> None:
+        self.place = f"memory://tables/{uuid4().hex}"
+
+    def make_backend(self) -> Backend:
+        return open_backend(self.place)
+
+    @classmethod
+    def cases(cls) -> list[Case]:
+        return [case for case in all_cases() if not case.needs_url]
 
 
 def test_the_suite_is_not_empty_and_no_name_is_used_twice() -> None:

@@ -15,8 +15,8 @@ from headrace import App, Retry, orchestration
 from headrace.core.errors import ArgumentError
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import NewTask
-from headrace.data import Data, Draft, Object, View, sweep, use
-from headrace.data.sweeping import failed_jobs_of
+from headrace.data import Data, Draft, Object, ObjectMeta, View, sweep, use
+from headrace.data.sweeping import due, failed_jobs_of
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
@@ -143,6 +143,16 @@ def test_what_a_cancelled_job_made_is_swept_and_that_of_others_stays(app: Any) -
     assert app.app.jobs.get(completed.id).state is JobState.COMPLETED
     assert swept(data, app.app, now=datetime.now(UTC) + timedelta(hours=2)) == (work_done[cancelled.id],)
     assert {work_done[running.id], work_done[completed.id], work_done[987_654]} < {meta.id for meta in data.list()}
+
+
+def test_a_job_of_another_ledger_with_the_same_number_is_another_job() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    ours, theirs, nobodys = (
+        ObjectMeta(id=f"obj_{owner}", created_at=now, owner=owner, job=7, rows=0, bytes=0, schema=pa.schema([]))
+        for owner in ("ours", "theirs", None)
+    )
+    assert due([ours, theirs, nobodys], {7}, owner="ours", now=now) == [ours]
+    assert due([ours, theirs, nobodys], {8}, owner="ours", now=now) == []
 
 
 def _made_by(data: Data, job: int) -> str:

@@ -10,12 +10,21 @@ from sqlalchemy import Connection, text
 
 from headrace.core.limits import Gate
 from headrace.core.schedule import NewSchedule
-from headrace.core.task import Key, NewJob
+from headrace.core.task import EdgeKind, Key, NewJob
 from headrace.store import migrations
 from headrace.store.base import Violation
 from headrace.store.checker import RULES, WARNINGS, check_rows, check_sqlite, statements
 from headrace.store.connect import connect, sqlite_path
-from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, task
+from headrace.testing.store_conformance.drawing import Wait, draw, failure, node
+from headrace.testing.store_conformance.ledger import (
+    Ledger,
+    completed,
+    failed,
+    failed_for_good,
+    ref,
+    suspended,
+    task,
+)
 from tests.migrations.shape import engine_for
 
 LIMITED = (Gate(kind="limit", key="k", n=1),)
@@ -49,12 +58,34 @@ async def _live_a_little(url: str) -> dict[str, int]:
         open_job, answers = await ledger.store.create_job(
             NewJob(name="open", tasks=(task(delay=600),), on_success=hook)
         )
+        # A graph: what failed and was handled, what it closed, what it freed, what waits.
+        graph = await draw(
+            ledger,
+            bad=node(priority=9),
+            needs=node("bad"),
+            handler=node(failure("bad")),
+            freed=node(Wait("bad", EdgeKind.ON_DONE), delay=600.0),
+            skipped=node(failure("handler")),
+            waits=node("freed"),
+        )
+        await graph.fail("bad")
+        await graph.complete("handler")
+        left = await draw(ledger, gone=node(), gone_too=node("gone"))
+        await left.cancel("gone")
+        caller = await ledger.enqueue_one(queue="durable")
+        claim = await ledger.claim_one(queue="durable")
+        await ledger.store.send("e", "k", "1")
+        await ledger.store.receive("a", ref(claim), "first", event="e", key="k", timeout=None)
+        await ledger.store.receive("a", ref(claim), "second", event="e", key="k", timeout=None)
+        await ledger.finish("a", suspended(claim, step="second"))
+        await ledger.claim(queue="hooks")
         await ledger.store.put_schedules([NewSchedule(name="s", cadence="c", task=task(delay=600))])
         await ledger.store.run_schedule("s")
         assert await ledger.store.check() == []
         return {
             "done": done, "started": started, "broken": broken, "running": running, "parked": parked,
             "pending": pending, "job": job, "open_job": open_job, "in_open_job": answers[0].id,
+            **graph.ids, "graph": graph.job, "left": left.job, "caller": caller,
         }  # fmt: skip
     finally:
         await ledger.close()
@@ -71,6 +102,7 @@ BREAKS: dict[str, list[str]] = {
     "ready-is-pending": [
         "UPDATE {tasks} SET ready_at = created_at WHERE id = :running",
         "UPDATE {tasks} SET ready_at = created_at WHERE id = :parked",
+        "UPDATE {tasks} SET waiting_on = 'limit:k' WHERE id = :waits",
     ],
     "budget": [
         "UPDATE {history} SET max_attempts = 1 WHERE id = :done",
@@ -135,10 +167,54 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE {jobs} SET state = 'running' WHERE id = :job",
         "UPDATE {jobs} SET completed_at = NULL WHERE id = :job",
         "UPDATE {jobs} SET state = 'cancelled', completed_at = created_at WHERE id = :open_job",
-        "UPDATE {history} SET state = 'failed' WHERE job = :job",
-        "UPDATE {jobs} SET state = 'failed' WHERE id = :job",
         "UPDATE {jobs} SET completed_at = {epoch} WHERE id = :job",
     ],
+    "job-verdict": [
+        "UPDATE {history} SET state = 'failed' WHERE job = :job",
+        "UPDATE {history} SET state = 'cancelled' WHERE job = :job",
+        "UPDATE {jobs} SET state = 'failed' WHERE id = :job",
+        "UPDATE {jobs} SET state = 'completed' WHERE id = :left",
+        "DELETE FROM {dependencies} WHERE upstream = :bad",
+        "UPDATE {history} SET state = 'rejected' WHERE job = :job",
+    ],
+    "edge-of-a-task": [
+        "UPDATE {dependencies} SET task = 987654321 WHERE task = :waits",
+        "UPDATE {dependencies} SET upstream = task WHERE task = :waits",
+        "UPDATE {barriers} SET task = 987654321 WHERE task = :waits",
+        "INSERT INTO {releases} (upstream, state, after) VALUES (:freed, 'completed', 0)",
+        "INSERT INTO {releases} (upstream, state, after) VALUES (:handler, 'failed', 0)",
+    ],
+    "barrier": [
+        "UPDATE {barriers} SET remaining = 2 WHERE task = :waits",
+        "UPDATE {barriers} SET remaining = 0 WHERE task = :waits",
+        "DELETE FROM {barriers} WHERE task = :waits",
+        "UPDATE {dependencies} SET upstream = :handler WHERE task = :waits",
+    ],
+    "blocked-for-ever": [
+        "UPDATE {dependencies} SET upstream = :handler WHERE task = :waits",
+        "UPDATE {dependencies} SET upstream = :bad WHERE task = :waits",
+        "DELETE FROM {dependencies} WHERE task = :waits",
+        "UPDATE {waits} SET over = true WHERE task = :caller",
+        "UPDATE {waits} SET key = 'other' WHERE task = :caller",
+    ],
+    "freed": [
+        "UPDATE {tasks} SET state = 'pending' WHERE id = :waits",
+        "UPDATE {dependencies} SET kind = 0 WHERE task = :freed",
+        "UPDATE {dependencies} SET kind = 0 WHERE task = :handler",
+    ],
+    "closed-by-an-edge": [
+        "UPDATE {history} SET reason = 'skipped' WHERE id = :needs",
+        "UPDATE {history} SET reason = 'upstream_failed' WHERE id = :skipped",
+        "UPDATE {dependencies} SET kind = 1 WHERE task = :needs",
+        "DELETE FROM {dependencies} WHERE task = :skipped",
+    ],
+    "waits": [
+        "UPDATE {waits} SET task = 987654321 WHERE task = :caller",
+        "UPDATE {waits} SET over = false WHERE step = 'first'",
+        "UPDATE {waits} SET taken = (SELECT max(taken) FROM {waits}), over = true",
+        "DELETE FROM {checkpoints} WHERE task = :caller",
+    ],
+    "checkpoint-of-a-task": ["UPDATE {checkpoints} SET task = 987654321 WHERE task = :caller"],
     "job-hooks": [
         "UPDATE {jobs} SET hooked_run = 0 WHERE id = :job",
         "UPDATE {jobs} SET hooked_run = 1 WHERE id = :open_job",
@@ -213,10 +289,10 @@ def test_history_that_was_pruned_is_not_missing(sqlite_url: str) -> None:
     migrations.upgrade(sqlite_url, name="headrace")
     ids = asyncio.run(_live_a_little(sqlite_url))
     connection = sqlite3.connect(sqlite_path(sqlite_url))
-    connection.execute(
-        "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job IS NOT NULL)"
-    )
-    connection.execute("DELETE FROM headrace_history WHERE job IS NOT NULL")
+    of_job = (ids["job"],)
+    attempts = "DELETE FROM headrace_attempts WHERE task IN (SELECT id FROM headrace_history WHERE job = ?)"
+    connection.execute(attempts, of_job)
+    connection.execute("DELETE FROM headrace_history WHERE job = ?", of_job)
     assert {violation.rule for violation in check_sqlite(connection, "headrace")} == {"job-counters"}
     note = "INSERT INTO headrace_meta (key, value) VALUES (?, '')"
     connection.execute(note, (f"pruned job {ids['open_job']}",))

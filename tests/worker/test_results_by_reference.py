@@ -12,8 +12,8 @@ import pytest
 
 from headrace import App, Retry, chain, chord, group
 from headrace.core.errors import ResultError, ResultExpired, SettingsError, TaskFailed
-from headrace.core.states import TaskState
-from headrace.store.base import Pruned, Store
+from headrace.core.states import JobState, TaskState
+from headrace.store.base import RELEASED_AT_ONCE, Pruned, Store
 from headrace.store.blobs.base import BlobCorrupt, BlobMissing, fetch, keep, owner_of, path_of
 from headrace.store.blobs.fsspec import FsspecBlobs
 from headrace.store.blobs.local import LocalBlobs
@@ -103,6 +103,24 @@ def test_many_that_wait_for_one_result_get_it(app: App) -> None:
     with BackgroundWorker(app):
         job = chain(source.s(), group(pick.s(n) for n in range(50))).enqueue()
         assert job.result(timeout=60) == list(range(50))
+
+
+def test_more_dependents_than_one_transaction_frees(sqlite_app: App) -> None:
+    """The finish of the first frees none of them, and what goes on with them is woken at once."""
+    app, width = sqlite_app, RELEASED_AT_ONCE + 100
+
+    @app.task(name="source", retry=ONCE)
+    async def source() -> int:
+        return 1
+
+    @app.task(name="leaf", retry=ONCE)
+    async def leaf(n: int) -> int:
+        return n
+
+    with BackgroundWorker(app):
+        job = chain(source.s(), group(leaf.s() for _ in range(width))).enqueue()
+        record = app.jobs.wait(job.id, timeout=120)
+    assert (record.state, record.completed) == (JobState.COMPLETED, width + 1)
 
 
 def test_an_input_that_expired_fails_its_task_by_name(app: App) -> None:

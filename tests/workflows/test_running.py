@@ -1,18 +1,19 @@
 """Workflows that run: what comes out, in which order, and what becomes of them when something fails."""
 
-import asyncio
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headrace import App, Graph, JobHandle, chain, chord, errors, group
+from headrace import App, Graph, JobHandle, Middleware, chain, chord, errors, group
+from headrace.client import job_handle
 from headrace.core.errors import GraphError, NotAllowed, NotFound, ResultError, TaskCancelled, TaskFailed, WrongState
 from headrace.core.states import JobState, TaskState
-from headrace.core.task import TaskFilter
-from headrace.testing import override
-from headrace.testing.background import BackgroundWorker
-from headrace.testing.inlining import InlineMode
+from headrace.core.task import NewTask, TaskFilter
 from headrace.workflows import approve
 from tests.client.draining import registered
 
@@ -131,7 +132,8 @@ def test_hooks_run_once(works: SimpleNamespace):
 
 
 def test_a_failure_that_is_handled(works: SimpleNamespace):
-    risky = works.fail.s().on_failure(works.tell.s("handled")).on_done(works.tell.s("done"))
+    handler, finally_ = works.tell.s("handled").using(name="handler"), works.tell.s("done").using(name="finally")
+    risky = works.fail.s().on_failure(handler).on_done(finally_)
     handle = chain(works.add.s(1), risky, works.add.s(5)).enqueue()
     assert handle.wait() is JobState.COMPLETED
     assert ("tell", ["handled"]) in works.ran
@@ -141,7 +143,7 @@ def test_a_failure_that_is_handled(works: SimpleNamespace):
     works.broken.clear()
     well = risky.enqueue()
     assert well.result() == 0
-    assert states(well) == {"fail": "completed", "tell": "completed"} or "cancelled/skipped" in states(well).values()
+    assert states(well) == {"fail": "completed", "handler": "cancelled/skipped", "finally": "completed"}
     assert works.ran[-1] == ("tell", [0, "done"])
 
 
@@ -300,7 +302,51 @@ def test_a_workflow_that_cannot_be_is_not_written_at_all(works: SimpleNamespace)
     assert works.ran == []
 
 
-# --- beside a worker -------------------------------------------------------------------------------------------------
+def test_a_job_is_no_part_of_a_transaction_of_yours(works: SimpleNamespace, sqlite_url: str):
+    """It has one of its own; to write it beside yours without a word would break what the block promises."""
+    flow = chain(works.add.s(1), works.add.s(2))
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        with works.app.transaction(connection):
+            for act in (flow.enqueue, lambda: works.app.jobs.create("job", flow)):
+                with pytest.raises(errors.EnqueueError, match="cannot be part of yours"):
+                    act()
+        connection.execute("ROLLBACK")
+        with pytest.raises(errors.OptionError, match="connection"):
+            chain(works.add.s(1).using(connection=connection)).enqueue()
+    finally:
+        connection.close()
+    assert works.app.jobs.list() == []
+
+
+def test_many_results_are_read_page_by_page(works: SimpleNamespace, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(job_handle, "_PAGE", 3)
+    assert group(works.add.map(range(7)), works.add.s(1)).enqueue().result() == [list(range(1, 8)), 2]
+
+
+def test_middleware_and_counting_see_a_workflow(works: SimpleNamespace):
+    """As they see any enqueue: what the middleware gives is written, with the edges."""
+    seen: list[int] = []
+
+    class Tags(Middleware):
+        @contextmanager
+        def enqueue(self, tasks: Sequence[NewTask]) -> Iterator[Sequence[NewTask]]:
+            seen.append(len(tasks))
+            yield [replace(task, priority=7) for task in tasks]
+
+    works.app.add_middleware(Tags())
+    tally = works.app.engine.counting.tally()
+    handle = chord([works.add.s(1), works.add.s(2)], works.total.s()).enqueue()
+    assert handle.result() == 5
+    assert seen == [3]
+    assert {task.priority for task in handle.tasks()} == {7}
+    created = {key: row[0] for key, row in tally.rows.items() if "created" in key[0]}
+    assert sum(count for key, count in created.items() if key[0].startswith("task")) == 3
+    assert sum(count for key, count in created.items() if key[0].startswith("job")) == 1
+
+
+# --- side by side ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("R82")
@@ -328,27 +374,3 @@ async def test_members_of_a_group_are_in_the_hands_of_different_workers_at_once(
     finally:
         await store.close()
         await app.aclose()
-
-
-def test_a_workflow_beside_a_real_worker(running: InlineMode, works: SimpleNamespace, sqlite_url: str):
-    """Through claims, inputs and finishes of a worker: a fan-out, a fan-in, and a task that grows its job."""
-    running.__exit__(None, None, None)
-    try:
-        with override(works.app, url=sqlite_url), BackgroundWorker(works.app):
-            flow = chain(works.add.s(0), works.add.map(range(50)), works.total.s(), works.add.s(1))
-            handle = flow.enqueue(on_success=works.tell.si("well"))
-            assert handle.result(timeout=60) == sum(range(1, 51)) + 1
-            assert handle.wait(timeout=60) is JobState.COMPLETED
-            grown = works.grow.s(2).enqueue()
-            assert grown.wait(timeout=60) is JobState.COMPLETED
-            assert grown.record().total == 3
-            failed = chain(works.add.s(1), works.fail.s(), works.tell.s()).enqueue()
-            with pytest.raises(TaskFailed, match="it was not to be"):
-                failed.result(timeout=60)
-            assert asyncio.run(_graph(failed)) == 3
-    finally:
-        running.__enter__()
-
-
-async def _graph(handle: JobHandle[Any]) -> int:
-    return len((await handle.agraph()).nodes)

@@ -1,7 +1,8 @@
 """Workflows of one app: what a composition asks of it (workflows.base.Origin)."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.client.bridge import run_blocking
 from headrace.client.engine import Engine
@@ -72,10 +73,28 @@ def flows_of(engine: Engine) -> Flows:
     return engine.flows
 
 
-def with_ids(value: Value, answers: Sequence[Enqueued]) -> Value:
-    """The value of a plan once it is written: ids of tasks in the places of their numbers."""
+type Ids = int | array[int] | Sequence[Ids]
+"""A value of a plan that was written: ids of tasks in the places of their numbers."""
+
+
+def with_ids(value: Value, answers: Sequence[Enqueued]) -> Ids:
     if isinstance(value, Existing):
-        return value
+        return value.id
     if isinstance(value, int):
-        return Existing(answers[value].id)
+        return answers[value].id
+    if isinstance(value, array):
+        return array("q", (answers[place].id for place in cast("array[int]", value)))
     return [with_ids(part, answers) for part in value]
+
+
+def ids_in(value: Ids) -> Iterator[int]:
+    if isinstance(value, int):
+        yield value
+    else:
+        for part in value:
+            yield from ids_in(part)
+
+
+def existing(value: Ids) -> Value:
+    """As what something that is added later waits for."""
+    return Existing(value) if isinstance(value, int) else [existing(part) for part in value]

@@ -98,7 +98,9 @@ class Tasks:
         if wanted is not None and role != wanted:
             yours = "no role was given" if role is None else f"this is {role!r}"
             raise NotAllowed(f"task {id} is decided by who has the role {wanted!r}, and {yours}; nothing changed")
-        decided = await self._engine.run(lambda store: store.decide(id, approved=approved, by=by, note=note))
+        decided = await self._engine.follow(
+            lambda ledger: ledger.with_task(id, lambda store: store.decide(id, approved=approved, by=by, note=note))
+        )
         await self._engine.readied()
         return decided
 

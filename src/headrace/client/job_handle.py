@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
+from headrace.client.flows import Ids, existing, ids_in
 from headrace.client.handles import failure_of, value_of
 from headrace.client.job_graph import JobGraph
 from headrace.core.durations import Duration, seconds
@@ -13,7 +14,7 @@ from headrace.core.errors import ResultError, TaskCancelled, TaskFailed
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import JobRecord, TaskFilter, TaskRecord
 from headrace.workflows.base import Reference
-from headrace.workflows.value import Existing, Output, Value, sources
+from headrace.workflows.value import Output
 
 if TYPE_CHECKING:
     from headrace.client.jobs import Jobs
@@ -31,7 +32,7 @@ class JobHandle[R](Reference):
 
     __slots__ = ("_jobs", "_value", "id", "name")
 
-    def __init__(self, jobs: "Jobs", id: int, *, name: str | None = None, value: Value | None = None) -> None:
+    def __init__(self, jobs: "Jobs", id: int, *, name: str | None = None, value: Ids | None = None) -> None:
         self._jobs = jobs
         self._value = value  # None: made of an id alone, which does not say what the result is
         self.id = id
@@ -40,7 +41,7 @@ class JobHandle[R](Reference):
     @property
     def task_ids(self) -> Sequence[int]:
         """The tasks whose results make the result, in order."""
-        return [source.id for source in self._sources()]
+        return [] if self._value is None else list(ids_in(self._value))
 
     async def arecord(self) -> JobRecord:
         """The job with its counters: total, completed, failed, cancelled, running. NotFound when there is none."""
@@ -76,7 +77,7 @@ class JobHandle[R](Reference):
         """Cancel what waits and tell what runs to stop. WrongState when the job is over."""
         return await self._jobs.acancel(self.id)
 
-    async def aretry_failed(self) -> Sequence[int]:
+    async def aretry_failed(self) -> list[int]:
         """Open the job again: what failed, and what was cancelled because of it, with a fresh budget; their ids."""
         return await self._jobs.aretry_failed(self.id)
 
@@ -101,7 +102,7 @@ class JobHandle[R](Reference):
     def output(self, planner: "Planner") -> Output:
         if self._value is None:
             raise ResultError(f"job {self.id}: this handle was made of an id and has no result to pass on")
-        return Output(value=self._value, name=f"job {self.id}")
+        return Output(value=existing(self._value), name=f"job {self.id}")
 
     def __await__(self) -> Generator[Any, Any, R]:
         return self.aresult().__await__()
@@ -123,24 +124,27 @@ class JobHandle[R](Reference):
     def _engine(self) -> Engine:
         return self._jobs.engine
 
-    def _sources(self) -> Iterator[Existing]:
-        return iter(()) if self._value is None else cast("Iterator[Existing]", sources(self._value))
-
     async def _page(self, ids: Sequence[int], deadline: float | None, limit: float | None) -> list[Any]:
-        records = await self._engine.follow(lambda ledger: ledger.get(ids))
         values: list[Any] = []
+        records: dict[int, TaskRecord] = {}
         for id in ids:
-            record = records.get(id)
-            if record is None or not record.state.terminal:
-                left = None if deadline is None else max(0.0, deadline - time.monotonic())
-                try:
-                    record = await self._engine.ended(id, timeout=left)
-                except TimeoutError:
-                    raise TimeoutError(f"job {self.id} has no result within {limit:g} s; it goes on") from None
+            if id not in records:
+                # While one is waited for, others end: those behind it are looked at again, all at once.
+                left = ids[len(values) :]
+                found = await self._engine.follow(lambda ledger, left=left: ledger.get(left))
+                records |= {record.id: record for record in found.values() if record.state.terminal}
+            record = records.get(id) or await self._ended(id, deadline, limit)
             if record.state is not TaskState.COMPLETED:
                 raise await self._failure(record)
             values.append(await value_of(self._engine, record))
         return values
+
+    async def _ended(self, id: int, deadline: float | None, limit: float | None) -> TaskRecord:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            return await self._engine.ended(id, timeout=left)
+        except TimeoutError:
+            raise TimeoutError(f"job {self.id} has no result within {limit:g} s; it goes on") from None
 
     async def _failure(self, record: TaskRecord) -> ResultError:
         """A task that was cancelled says less than the failure that it was cancelled for."""
@@ -161,7 +165,7 @@ class JobHandle[R](Reference):
         return error
 
 
-def _shaped(value: Value, values: Iterator[Any]) -> Any:
-    if isinstance(value, int | Existing):
+def _shaped(value: Ids, values: Iterator[Any]) -> Any:
+    if isinstance(value, int):
         return next(values)
     return [_shaped(part, values) for part in value]

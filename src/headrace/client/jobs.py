@@ -14,9 +14,10 @@ from headrace.client.handles import Handle
 from headrace.client.job_graph import JobGraph, edge_of, node_of
 from headrace.client.job_handle import JobHandle
 from headrace.client.options import UNSET
+from headrace.client.transactions import transaction_of
 from headrace.core import payload
 from headrace.core.durations import Duration, seconds
-from headrace.core.errors import GraphError, NotFound
+from headrace.core.errors import EnqueueError, GraphError, NotFound
 from headrace.core.states import JobState
 from headrace.core.task import Edge, Enqueued, JobRecord, NewJob, NewTask, TaskFilter
 from headrace.store.base import Store
@@ -118,16 +119,16 @@ class Jobs:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""
         return await self.engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.cancel_job(id)))
 
-    async def aretry_failed(self, id: int) -> Sequence[int]:
+    async def aretry_failed(self, id: int) -> list[int]:
         """Open the job again with what failed, and with what was cancelled because of that; their ids."""
         again = await self.engine.follow(lambda ledger: ledger.with_job(id, lambda store: store.retry_failed(id)))
         await self.engine.readied()
         return again
 
-    async def aclear(self, task_id: int) -> Sequence[int]:
+    async def aclear(self, task_id: int) -> list[int]:
         """Run a task that ended once more, and everything below it, whatever became of that; their ids. Its steps and
         theirs start over. NotFound; WrongState while one of them runs."""
-        again = await self.engine.run(lambda store: store.clear(task_id))
+        again = await self.engine.follow(lambda ledger: ledger.with_task(task_id, lambda store: store.clear(task_id)))
         await self.engine.readied()
         return again
 
@@ -195,6 +196,13 @@ class Jobs:
         return None if given is None else seconds(given, name="timeout")
 
     async def _create(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
+        if transaction_of(self.engine) is not None:
+            # Silently beside it would be worse: it would be there without what you wrote before it.
+            raise EnqueueError(
+                f"job {job.name!r} was not written: a job has a transaction of its own and cannot be part of yours; "
+                "enqueue a task there that makes the job"
+            )
+
         async def create(store: Store) -> tuple[int, Sequence[Enqueued]]:
             id, answers = await store.create_job(job)
             self.engine.counting.job_created(tasks, answers)
@@ -208,9 +216,9 @@ class Jobs:
 
     def _added(self, id: int, part: Part, output: Output, answers: Sequence[Enqueued]) -> Added:
         value = with_ids(output.value, answers)
-        if isinstance(value, Existing) and isinstance(part, NewTask | Signature):
+        if isinstance(value, int) and isinstance(part, NewTask | Signature):
             created = answers[cast("int", output.value)].created
-            return Handle(self.engine, value.id, created=created, name=part.name)
+            return Handle(self.engine, value, created=created, name=_task_name(part))
         return JobHandle(self, id, value=value)
 
     create = sync_form(acreate)
@@ -223,6 +231,10 @@ class Jobs:
     add = sync_form(aadd)
     graph = sync_form(agraph)
     wait = sync_form(await_)
+
+
+def _task_name(part: NewTask | Signature[Any]) -> str:
+    return part.name if isinstance(part, NewTask) else part.task.name
 
 
 def _listed(tasks: Part | Iterable[Part]) -> Iterable[Part]:

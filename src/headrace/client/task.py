@@ -148,6 +148,10 @@ class Task[**P, R]:
 
     def prepare_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[NewTask, Mapping[int, Location]]:
         """For workflows: as `prepare`, where slots stand for what results will give."""
+        if self.options.connection is not None:
+            raise OptionError(
+                f"task {self.name}: connection belongs to one enqueue; a workflow has a transaction of its own"
+            )
         return self._prepare.call(args, kwargs)
 
     @property

@@ -87,6 +87,15 @@ class Suspended:
     task: int | None = None
 
 
+class Suspend(BaseException):
+    """Raised into the task's code by a durable call. Not an Exception, so that `except Exception` lets it through."""
+
+    def __init__(self, step: str, suspended: Suspended) -> None:
+        super().__init__(step)
+        self.step = step
+        self.suspended = suspended
+
+
 @value
 class Released:
     """Given back without having run (or through no fault of its own). Never charged."""

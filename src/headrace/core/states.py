@@ -87,9 +87,10 @@ _S = TaskState
 
 # Within one run. A terminal state has no successor here: a manual retry opens the next run (see RERUN).
 TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
-    _S.PENDING_APPROVAL: frozenset({_S.PENDING, _S.REJECTED, _S.CANCELLED}),
-    _S.BLOCKED: frozenset({_S.PENDING, _S.CANCELLED, _S.FAILED}),
-    _S.PENDING: frozenset({_S.CLAIMED, _S.CANCELLED, _S.FAILED}),
+    # Back to blocked: somebody runs again what it waited for.
+    _S.PENDING_APPROVAL: frozenset({_S.PENDING, _S.BLOCKED, _S.REJECTED, _S.CANCELLED}),
+    _S.BLOCKED: frozenset({_S.PENDING, _S.PENDING_APPROVAL, _S.CANCELLED, _S.FAILED}),
+    _S.PENDING: frozenset({_S.CLAIMED, _S.BLOCKED, _S.CANCELLED, _S.FAILED}),
     _S.CLAIMED: frozenset(
         {_S.RUNNING, _S.CANCELLING, _S.PENDING, _S.BLOCKED, _S.COMPLETED, _S.FAILED, _S.CANCELLED, _S.LOST}
     ),

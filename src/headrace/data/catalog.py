@@ -1,9 +1,10 @@
 """`Data`: the objects of one place. `app.data` is the one of an app."""
 
 import dataclasses
+import os
+import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace.core.durations import Duration, as_timedelta
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 type Keep = Duration | Literal["forever"]
 DEFAULT_KEEP = timedelta(days=7)
+# Two threads at once are to have one backend.
+_opening = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Another thread may have held it at the moment of the fork; here it is nobody's."""
+    global _opening
+    _opening = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class Data:
@@ -47,10 +59,19 @@ class Data:
         self.owner = owner
         self.jobs = jobs
         self._clock = clock
+        self._opened: tuple[int, Backend] | None = None
 
-    @cached_property
+    @property
     def backend(self) -> Backend:
-        return open_backend(self._url)
+        """Opened at the first use, and once more in the child of a fork: connections are not shared."""
+        process = os.getpid()
+        opened = self._opened
+        if opened is None or opened[0] != process:
+            with _opening:
+                opened = self._opened
+                if opened is None or opened[0] != process:
+                    opened = self._opened = process, open_backend(self._url)
+        return opened[1]
 
     @blocking
     def create(
@@ -134,8 +155,8 @@ class Data:
 
     def close(self) -> None:
         """Let go of connections; the next use opens them again."""
-        if "backend" in self.__dict__:
-            self.backend.close()
+        if self._opened is not None and self._opened[0] == os.getpid():
+            self._opened[1].close()
 
     def new_id(self) -> str:
         return new_id(self._clock().timestamp())

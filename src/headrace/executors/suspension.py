@@ -3,17 +3,10 @@
 from typing import cast
 
 from headrace.core.errors import DurableError
-from headrace.core.outcome import Suspended
+from headrace.core.outcome import Suspend, Suspended
 from headrace.core.task import ClaimedTask
 
-
-class Suspend(BaseException):
-    """Raised into the task's code by a durable call. Not an Exception, so that `except Exception` lets it through."""
-
-    def __init__(self, step: str, suspended: Suspended) -> None:
-        super().__init__(step)
-        self.step = step
-        self.suspended = suspended
+__all__ = ["Suspend", "suspended_by", "swallowed"]
 
 
 def suspended_by(error: BaseException) -> Suspended | None:

@@ -101,11 +101,11 @@ class LocalFiles:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            _sync(path.parent)
             if replace:
                 draft.replace(path)
             else:
                 os.link(draft, path)  # unlike a rename it refuses to replace
+            # The names of the other files are in the same folder, and were made before this one.
             _sync(path.parent)
         finally:
             draft.unlink(missing_ok=True)

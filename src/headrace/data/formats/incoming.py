@@ -25,7 +25,7 @@ def opened(source: Source, schema: Any = None) -> Generator[Incoming]:
         try:
             found = _open(source, wanted, stack)
             yield found._replace(batches=_without_forbidden_nulls(found))
-        except pa.ArrowException as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise DataError(f"no table can be made of this: {error}") from error
 
 

@@ -42,9 +42,9 @@ def _engine(url: str) -> Any:
         scheme = "postgresql+psycopg"  # a driver that blocks: this is a thread of its own
     try:
         return create_engine(scheme + separator + rest)
-    except (ArgumentError, NoSuchModuleError) as error:
-        # Without the error's text, which may show the whole URL.
-        raise DataError(f"{masked_url(url)!r} is no URL that SQLAlchemy knows") from error.with_traceback(None)
+    except (ArgumentError, NoSuchModuleError):
+        # Without the error's own text, which may show the whole URL.
+        raise DataError(f"{masked_url(url)!r} is no URL that SQLAlchemy knows") from None
     except ImportError as error:
         raise MissingExtra(f"{scheme}:// needs a driver that is not installed: {error}") from error
 

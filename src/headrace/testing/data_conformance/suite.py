@@ -1,6 +1,7 @@
 """The cases as a class for pytest, for the author of a backend."""
 
 from typing import Any
+from unittest import SkipTest
 
 from headrace.data.backend import Backend
 from headrace.testing.data_conformance.case import Case, exercise
@@ -30,5 +31,5 @@ class DataConformance:
 
     def test_case(self, case: Case) -> None:
         if case.needs_url and self.url is None:
-            return
+            raise SkipTest("other processes are part of this case, and they have no url to open")
         exercise(case, self.make_backend, url=self.url, refused=self.refused, megabytes=self.megabytes)

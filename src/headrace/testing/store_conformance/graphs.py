@@ -236,8 +236,8 @@ async def a_late_report_frees_nobody(ledger: Ledger) -> None:
 
 @cases.add()
 async def a_delay_counts_from_the_enqueue_and_an_age_from_the_release(ledger: Ledger) -> None:
-    graph = await draw(ledger, a=node(), late=node("a", delay=600.0), old=node("a", max_age=0.3), due=node("a"))
-    await ledger.let_pass(0.4)
+    graph = await draw(ledger, a=node(), late=node("a", delay=600.0), old=node("a", max_age=0.8), due=node("a"))
+    await ledger.let_pass(0.9)
     assert await ledger.store.expire() == 0, "who waits for others does not grow old"
     await graph.complete("a")
     assert await graph.take() == {"old", "due"}

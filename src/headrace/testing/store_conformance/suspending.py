@@ -24,11 +24,11 @@ async def until_later(ledger: Ledger) -> None:
     """Uncharged, with an attempt that says so; it keeps its lane, its priority and its place."""
     task_id = await ledger.enqueue_one(priority=3)
     first = await ledger.claim_one()
-    await ledger.finish("a", suspended(first, delay=0.2))
+    await ledger.finish("a", suspended(first, delay=0.5))
     record = await ledger.get(task_id)
     assert (record.state, record.attempt, record.lane, record.priority) == (TaskState.PENDING, 0, 0, 3)
     assert await ledger.claim() == []
-    await ledger.let_pass(0.3)
+    await ledger.let_pass(0.6)
     again = await ledger.claim_one()
     assert (again.id, again.claim_no, again.attempt) == (task_id, 2, 0)
     await ledger.finish("a", completed(again))
@@ -232,8 +232,8 @@ async def a_suspension_told_twice(ledger: Ledger) -> None:
 
 @cases.add()
 async def an_age_does_not_end_who_waits(ledger: Ledger) -> None:
-    parent, child = await _calls(ledger, max_age=0.2)
-    await ledger.let_pass(0.3)
+    parent, child = await _calls(ledger, max_age=0.8)
+    await ledger.let_pass(0.9)
     await ledger.store.expire()
     assert await ledger.state(parent) == "blocked"
     await ledger.finish("a", completed(await ledger.claim_one()))

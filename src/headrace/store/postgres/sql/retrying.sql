@@ -12,5 +12,5 @@ SELECT h.id FROM headrace.history h
 WHERE h.job = $1 AND (
     h.state = 'failed'
     OR h.state = 'cancelled' AND (h.reason IN ('upstream_failed', 'job_failed', 'job_cancelled', 'job_timeout') OR $2::boolean)
-)
+) IS TRUE
 ORDER BY h.id;

@@ -131,8 +131,9 @@ DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id;
 WITH old AS (
     SELECT h.id, h.result_ref FROM headrace.history h
     WHERE h.result_expires_at <= (SELECT clock_timestamp()) AND NOT EXISTS (
-        SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task
-        WHERE d.upstream = h.id AND d.input IS NOT NULL
+        -- By ANY: a look for each of the oldest, whatever the statistics say of the rest.
+        SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
+        WHERE d.upstream = ANY (ARRAY[h.id]) AND d.input IS NOT NULL
     )
     ORDER BY h.result_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )

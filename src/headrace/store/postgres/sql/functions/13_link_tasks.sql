@@ -33,16 +33,16 @@ BEGIN
     SELECT array_agg(DISTINCT w.task) INTO linked FROM written w;
     SELECT d.task, d.upstream INTO wrong
     FROM headrace.dependencies d
-    LEFT JOIN headrace.tasks t ON t.id = d.task
-    LEFT JOIN headrace.tasks live ON live.id = d.upstream
-    LEFT JOIN headrace.history done ON done.id = d.upstream
+    LEFT JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
+    LEFT JOIN headrace.tasks live ON live.id = ANY (ARRAY[d.upstream])
+    LEFT JOIN headrace.history done ON done.id = ANY (ARRAY[d.upstream])
     WHERE d.task = ANY (linked) AND (t.job IS NULL OR coalesce(live.job, done.job) IS DISTINCT FROM t.job) LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'task % is not of the same job', wrong.upstream
             USING ERRCODE = 'HR005', DETAIL = wrong.upstream::text;
     END IF;
     SELECT array_agg(d.task), array_agg(d.kind = 2) INTO lost, skips
-    FROM headrace.dependencies d JOIN headrace.history h ON h.id = d.upstream
+    FROM headrace.dependencies d JOIN headrace.history h ON h.id = ANY (ARRAY[d.upstream])
     WHERE d.task = ANY (linked) AND CASE d.kind
         WHEN 0 THEN h.state <> 'completed' WHEN 1 THEN false ELSE h.state NOT IN ('failed', 'rejected') END;
     PERFORM headrace.free_tasks_v1(ARRAY(

@@ -16,13 +16,13 @@ BEGIN
     WITH RECURSIVE lost(task, skipped) AS (
         SELECT s.task, s.skipped
         FROM unnest(tasks, skips) AS s(task, skipped) JOIN headrace.tasks t ON t.id = ANY (ARRAY[s.task])
-        WHERE t.state = 'blocked'
+        WHERE (t.state = 'blocked') IS TRUE
         UNION
         SELECT d.task, d.kind = 2
         FROM lost l
         JOIN headrace.dependencies d ON d.upstream = ANY (ARRAY[l.task]) AND d.kind <> 1
         JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
-        WHERE t.state = 'blocked'
+        WHERE (t.state = 'blocked') IS TRUE
     ), reasons AS (
         -- What failed says more than a handler that nobody needs.
         SELECT l.task, bool_and(l.skipped) AS skipped FROM lost l GROUP BY l.task
@@ -30,8 +30,8 @@ BEGIN
     SELECT array_agg(r.task) FILTER (WHERE NOT r.skipped), array_agg(r.task) FILTER (WHERE r.skipped)
     INTO failing, skipped FROM reasons r;
     PERFORM FROM headrace.tasks t WHERE t.id = ANY (failing || skipped) ORDER BY t.id FOR UPDATE;
-    failing := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (failing) AND t.state = 'blocked');
-    skipped := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (skipped) AND t.state = 'blocked');
+    failing := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (failing) AND (t.state = 'blocked') IS TRUE);
+    skipped := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (skipped) AND (t.state = 'blocked') IS TRUE);
     RETURN headrace.end_tasks_v1(failing, 'cancelled', 'upstream_failed', NULL, NULL)
         || headrace.end_tasks_v1(skipped, 'cancelled', 'skipped', NULL, NULL);
 END

@@ -22,10 +22,10 @@ BEGIN
     PERFORM headrace.hold_upstreams_v1(ARRAY(SELECT DISTINCT d.upstream FROM headrace.dependencies d WHERE d.task = ANY (ids)));
     chosen := ARRAY(
         SELECT h.id FROM headrace.history h
-        WHERE h.id = ANY (ids) AND (h.state IN ('failed', 'cancelled', 'completed') OR anew) ORDER BY h.id FOR UPDATE);
+        WHERE h.id = ANY (ids) AND (h.state IN ('failed', 'cancelled', 'completed') OR anew) IS TRUE ORDER BY h.id FOR UPDATE);
     PERFORM FROM headrace.releases r WHERE r.upstream = ANY (chosen) ORDER BY r.upstream FOR UPDATE;
     PERFORM FROM headrace.barriers b
-    WHERE b.task = ANY (chosen) OR b.task IN (SELECT d.task FROM headrace.dependencies d WHERE d.upstream = ANY (chosen))
+    WHERE b.task = ANY (chosen || ARRAY(SELECT d.task FROM headrace.dependencies d WHERE d.upstream = ANY (chosen)))
     ORDER BY b.task FOR UPDATE;
     PERFORM FROM headrace.job_counts c
     WHERE c.job IN (SELECT h.job FROM headrace.history h WHERE h.id = ANY (chosen)) ORDER BY c.job FOR UPDATE;
@@ -79,11 +79,11 @@ BEGIN
     UPDATE headrace.barriers b SET remaining = b.remaining + again.n
     FROM (
         SELECT d.task, count(*)::integer AS n
-        FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task AND t.state = 'blocked'
+        FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task]) AND (t.state = 'blocked') IS TRUE
         LEFT JOIN headrace.releases r ON r.upstream = d.upstream
         WHERE d.upstream = ANY (chosen) AND (r.upstream IS NULL OR d.task <= r.after) GROUP BY d.task
     ) AS again
-    WHERE b.task = again.task;
+    WHERE b.task = ANY (ARRAY[again.task]);
     DELETE FROM headrace.releases r WHERE r.upstream = ANY (chosen);
     WITH gone AS (
         DELETE FROM headrace.history h WHERE h.id = ANY (chosen) RETURNING h.*

@@ -16,7 +16,7 @@ BEGIN
         WITH RECURSIVE below(id) AS (
             VALUES (root)
             UNION
-            SELECT d.task FROM below b JOIN headrace.dependencies d ON d.upstream = b.id
+            SELECT d.task FROM below b JOIN headrace.dependencies d ON d.upstream = ANY (ARRAY[b.id])
         )
         SELECT b.id FROM below b);
     live := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (below) ORDER BY t.id FOR UPDATE);

@@ -8,12 +8,13 @@ AS $function$
 BEGIN
     RETURN headrace.open_tasks_v1(ARRAY(
         WITH RECURSIVE wanted(id) AS (
-            SELECT h.id FROM headrace.history h WHERE h.id = ANY (ids) AND h.state IN ('failed', 'cancelled', 'completed')
+            SELECT h.id FROM headrace.history h
+            WHERE h.id = ANY (ids) AND (h.state IN ('failed', 'cancelled', 'completed')) IS TRUE
             UNION
             SELECT h.id
-            FROM wanted w JOIN headrace.dependencies d ON d.upstream = w.id AND d.kind <> 1
-            JOIN headrace.history h ON h.id = d.task
-            WHERE h.state = 'cancelled' AND h.reason IN ('upstream_failed', 'skipped')
+            FROM wanted w JOIN headrace.dependencies d ON d.upstream = ANY (ARRAY[w.id]) AND d.kind <> 1
+            JOIN headrace.history h ON h.id = ANY (ARRAY[d.task])
+            WHERE (h.state = 'cancelled') IS TRUE AND h.reason IN ('upstream_failed', 'skipped')
         )
         SELECT w.id FROM wanted w
     ), false);

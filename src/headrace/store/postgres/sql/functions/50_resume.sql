@@ -8,10 +8,10 @@ DECLARE
     resumed bigint[];
 BEGIN
     PERFORM FROM headrace.tasks t
-    WHERE t.id = ANY (ids) AND t.state = 'blocked' AND t.waiting_on LIKE 'event:%' ORDER BY t.id FOR UPDATE;
+    WHERE t.id = ANY (ids) AND (t.state = 'blocked') IS TRUE AND (t.waiting_on LIKE 'event:%') IS TRUE ORDER BY t.id FOR UPDATE;
     WITH found AS (
         UPDATE headrace.tasks t SET waiting_on = NULL
-        WHERE t.id = ANY (ids) AND t.state = 'blocked' AND t.waiting_on LIKE 'event:%' RETURNING t.id
+        WHERE t.id = ANY (ids) AND (t.state = 'blocked') IS TRUE AND (t.waiting_on LIKE 'event:%') IS TRUE RETURNING t.id
     )
     SELECT array_agg(f.id) INTO resumed FROM found f;
     IF resumed IS NULL THEN

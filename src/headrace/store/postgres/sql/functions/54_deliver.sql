@@ -23,7 +23,7 @@ BEGIN
     WHERE w.task = old.task AND w.step = old.step;
     waiting := ARRAY(
         SELECT t.id FROM headrace.waits w JOIN headrace.tasks t ON t.id = ANY (ARRAY[w.task])
-        WHERE NOT w.over AND w.expires_at <= instant AND t.state = 'blocked' AND t.waiting_on LIKE 'event:%'
+        WHERE NOT w.over AND w.expires_at <= instant AND (t.state = 'blocked') IS TRUE AND (t.waiting_on LIKE 'event:%') IS TRUE
         ORDER BY w.expires_at LIMIT most);
     waiting := waiting || ARRAY(
         SELECT t.id
@@ -35,15 +35,15 @@ BEGIN
         ) AS young
         JOIN headrace.waits w ON w.event = young.name AND w.key = young.key AND NOT w.over
         JOIN headrace.tasks t ON t.id = ANY (ARRAY[w.task])
-        WHERE t.state = 'blocked' AND t.waiting_on LIKE 'event:%'
+        WHERE (t.state = 'blocked') IS TRUE AND (t.waiting_on LIKE 'event:%') IS TRUE
           AND headrace.next_event_v1(w.task, w.event, w.key, t.enqueued_at, w.expires_at) IS NOT NULL
         LIMIT greatest(most - cardinality(waiting), 0));
     looked := ARRAY(SELECT w.task FROM headrace.waits w WHERE w.task > behind ORDER BY w.task LIMIT most);
     waiting := waiting || ARRAY(
         SELECT t.id FROM headrace.waits w JOIN headrace.tasks t ON t.id = ANY (ARRAY[w.task])
-        WHERE w.task = ANY (looked) AND NOT w.over AND t.state = 'blocked' AND t.waiting_on LIKE 'event:%'
+        WHERE w.task > behind AND w.task <= looked[cardinality(looked)] AND (NOT w.over) IS TRUE AND (t.state = 'blocked') IS TRUE AND (t.waiting_on LIKE 'event:%') IS TRUE
           AND headrace.next_event_v1(w.task, w.event, w.key, t.enqueued_at, w.expires_at) IS NOT NULL
-        LIMIT greatest(most - cardinality(waiting), 0));
+        ORDER BY w.task LIMIT greatest(most - cardinality(waiting), 0));
     RETURN QUERY SELECT headrace.resume_v1(waiting),
         CASE WHEN cardinality(looked) < most THEN 0 ELSE looked[cardinality(looked)] END;
 END

@@ -7,7 +7,7 @@ SET enable_seqscan = off
 AS $function$
 DECLARE
     instant CONSTANT timestamptz := clock_timestamp();
-    blocked bigint[] := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (tasks) AND t.state = 'blocked');
+    blocked bigint[] := ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.id = ANY (tasks) AND (t.state = 'blocked') IS TRUE);
 BEGIN
     INSERT INTO headrace.dependencies (task, place, upstream, kind)
     SELECT s.task, coalesce((SELECT max(d.place) + 1 FROM headrace.dependencies d WHERE d.task = s.task), 0), s.child, 1
@@ -15,8 +15,8 @@ BEGIN
     WHERE s.task = ANY (blocked) AND s.child <> s.task AND EXISTS (SELECT FROM headrace.tasks c WHERE c.id = s.child)
       AND NOT EXISTS (SELECT FROM headrace.dependencies d WHERE d.upstream = s.child AND d.task = s.task);
     UPDATE headrace.tasks t SET waiting_on = 'event:' || w.event || '/' || w.key
-    FROM unnest(tasks, steps) AS s(task, step) JOIN headrace.waits w ON w.task = s.task AND w.step = s.step
-    WHERE t.id = s.task AND t.state = 'blocked' AND NOT w.over AND coalesce(w.expires_at, 'infinity') > instant
+    FROM unnest(tasks, steps) AS s(task, step) JOIN headrace.waits w ON w.task = ANY (ARRAY[s.task]) AND w.step = s.step
+    WHERE t.id = ANY (ARRAY[s.task]) AND (t.state = 'blocked') IS TRUE AND NOT w.over AND coalesce(w.expires_at, 'infinity') > instant
       AND headrace.next_event_v1(w.task, w.event, w.key, t.enqueued_at, w.expires_at) IS NULL;
     PERFORM headrace.count_barriers_v1(ARRAY(
         SELECT b.id FROM unnest(blocked) AS b(id) WHERE EXISTS (SELECT FROM headrace.dependencies d WHERE d.task = b.id)));

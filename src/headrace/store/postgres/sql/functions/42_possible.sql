@@ -11,12 +11,14 @@ BEGIN
             SELECT x.id FROM unnest(ids) AS x(id)
         ), lost(id) AS (
             SELECT d.task
-            FROM chosen c JOIN headrace.dependencies d ON d.task = c.id JOIN headrace.history h ON h.id = d.upstream
+            FROM chosen c JOIN headrace.dependencies d ON d.task = ANY (ARRAY[c.id])
+            JOIN headrace.history h ON h.id = ANY (ARRAY[d.upstream])
             WHERE d.upstream NOT IN (SELECT c.id FROM chosen c) AND CASE d.kind
                 WHEN 0 THEN h.state <> 'completed' WHEN 1 THEN false ELSE h.state NOT IN ('failed', 'rejected') END
             UNION
             SELECT d.task
-            FROM lost l JOIN headrace.history h ON h.id = l.id JOIN headrace.dependencies d ON d.upstream = l.id
+            FROM lost l JOIN headrace.history h ON h.id = ANY (ARRAY[l.id])
+            JOIN headrace.dependencies d ON d.upstream = ANY (ARRAY[l.id])
             WHERE d.task IN (SELECT c.id FROM chosen c) AND CASE d.kind
                 WHEN 0 THEN h.state <> 'completed' WHEN 1 THEN false ELSE h.state NOT IN ('failed', 'rejected') END
         )

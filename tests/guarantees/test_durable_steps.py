@@ -23,6 +23,7 @@ from tests.support.sizes import sized
 from tests.support.waiting import wait_until
 
 TARGET = "tests.guarantees.tasks_durable:app"
+pytestmark = pytest.mark.timeout(sized(small=300, full=3600))
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_stored_step_never_runs_again_when_its_process_is_killed_between_any_t
     number, kills = sized(small=(2, 15), full=(50, 20))
     harness.worker("--children", "2", target=TARGET, concurrency=2)
     ids = harness.enqueue(tasks.ten_steps, [{"kills": kills, "seed": seed} for seed in range(number)])
-    harness.until_done(ids, ceiling=sized(small=120.0, full=1800.0))
+    harness.until_done(ids, ceiling=sized(small=240.0, full=3000.0))
     assert account(harness, tasks, ids) == number * kills
 
 
@@ -75,7 +76,7 @@ def test_a_stored_step_never_runs_again_when_the_worker_is_killed(either_harness
         tasks = Tasks(app, dict(app.registry))
         harness.worker(target=TARGET, concurrency=4)
         ids = harness.enqueue(tasks.ten_steps_loop, [{"kills": kills, "seed": 1}])
-        harness.until_done(ids, ceiling=sized(small=120.0, full=900.0))
+        harness.until_done(ids, ceiling=sized(small=240.0, full=3000.0))
         assert account(harness, tasks, ids) == kills
 
 

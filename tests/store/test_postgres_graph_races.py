@@ -130,6 +130,30 @@ async def test_edges_are_added_while_upstreams_end(postgres_url: str) -> None:
         assert await broken_rules(one) == []
 
 
+async def test_a_new_run_waits_for_an_end_that_is_not_committed(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts what its tasks wait for: the end that stands before its commit lowers nothing any more afterwards."""
+    for verb in ("retry", "clear"):
+        async with two_stores(postgres_url) as (one, two):
+            _, ids = await made(one, task(critical=False), task(), task(0, 1))
+            held = {found.id: found for found in await claim(one)}
+            await one.finish("w", [failed(held[ids[0]]) if verb == "retry" else done(held[ids[0]])])
+            standing = Standing(two, monkeypatch)
+            ending = asyncio.create_task(two.finish("w", [done(held[ids[1]])]))
+            await asyncio.wait_for(standing.reached.wait(), 30)
+            opening = asyncio.create_task(one.retry([ids[0]]) if verb == "retry" else one.clear(ids[0]))
+            async with connection(postgres_url) as looker:
+                await somebody_waits(looker)
+            standing.go.set()
+            await ending
+            assert set(await opening) == {ids[0], ids[2]}
+            assert await said(one, ids) == ["pending", "completed", "blocked"]
+            assert await broken_rules(one) == []
+            await run_all(one)
+            assert await said(one, ids) == ["completed"] * 3
+
+
 async def test_one_upstream_runs_again_while_the_other_ends(postgres_url: str) -> None:
     """The dependent comes back with a barrier that was counted beside a finish: it is freed when both have ended."""
     async with two_stores(postgres_url) as (one, two):

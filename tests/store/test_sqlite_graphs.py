@@ -267,3 +267,15 @@ async def test_what_nobody_approved_is_not_run_again_without_that(tmp_path: Path
         await ledger.finish("a", completed(await ledger.claim_due()))
         await ledger.store.clear(c)
         assert await ledger.state(c) == "pending_approval", "what was decided is forgotten"
+
+
+async def test_a_retry_that_cannot_be_holds_no_key(tmp_path: Path) -> None:
+    """It takes its unique key back, and then finds that what it needs has failed."""
+    key = (Key(scope="unique", key="k", on_conflict="reject"),)
+    async with opened(tmp_path / "x.db") as ledger:
+        tasks = (task("a", critical=False), task("b", keys=key, after=behind(0)))
+        _, answers = await ledger.store.create_job(NewJob(name="j", tasks=tasks))
+        await ledger.finish("a", failed_for_good(await ledger.claim_one()))
+        assert await ledger.store.retry([answers[1].id]) == []
+        assert await ledger.store.check() == []
+        assert await ledger.enqueue(task(keys=key))

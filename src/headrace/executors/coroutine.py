@@ -197,8 +197,9 @@ class Attempt:
         self.task.add_done_callback(self.task_ended)
         self._arm(loop)
         await self._done
-        context = self.context
-        if self.timed_out or context.control.interrupted or context.cancelled or context.durable is not None:
+        context, durable = self.context, self.context.durable
+        suspended = durable is not None and durable.suspend is not None
+        if self.timed_out or context.control.interrupted or context.cancelled or suspended:
             self._cancel_what_it_started(loop)
 
     # --- limits and stop ----------------------------------------------------------------------------------------------

@@ -173,3 +173,27 @@ def test_a_null_within_is_refused_by_the_path_to_it(place: ClickHouseBackend):
     with pytest.raises(DataError, match=r"'a\[\]\.b': ClickHouse cannot hold a null list<"):
         place.write(draft(), table.schema, table.to_batches())
     assert place.meta(ID) is None
+
+
+async def test_work_over_a_table_runs_in_the_worker_itself(url: str, tmp_path: Path):
+    """No child could open the folder beside the worker: each step is a thread of the worker's process."""
+    from headrace.testing import adrain, override
+    from tests.data import callbacks
+    from tests.data.callbacks import app
+
+    table = pa.table({"k": [n % 5 for n in range(50)], "v": pa.array(range(50), pa.int64()), "t": ["x"] * 50})
+    with override(app, url=f"sqlite:///{tmp_path / 'operations.db'}"):
+        vars(app)["data"] = Data(url, jobs=app.jobs)
+        stored = await app.data.acreate(table)
+        futures = [
+            await stored.map(callbacks.doubled_table, 20),
+            await stored.filter(callbacks.even_mask, 20),
+            await stored.sort([("v", "descending")], 20),
+        ]
+        await adrain(app)
+        doubled, even, backwards = [await (await future.aresult(30)).to_arrow() for future in futures]
+        assert {task.pool for task in await app.tasks.alist()} == {"coroutine"}
+        app.data.close()
+    assert doubled["v"].to_pylist() == [2 * n for n in range(50)]
+    assert even["v"].to_pylist() == list(range(0, 50, 2))
+    assert backwards["v"].to_pylist() == list(reversed(range(50)))

@@ -80,7 +80,7 @@ async def _done(rows: "Rows", plan: Callable[[Maker], tuple[Flow[Any], str]], op
     def made() -> Made:
         data = rows.data
         to = data.new_id()
-        flow, name = plan(Maker(origin=launcher(data).origin, to=to, options=options))
+        flow, name = plan(Maker(origin=launcher(data).origin, to=to, shared=data.backend.shared, options=options))
         return to, flow, name
 
     to, flow, name = await in_thread(made)()

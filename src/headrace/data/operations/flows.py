@@ -26,6 +26,7 @@ class Step:
 
     origin: Origin
     function: Callable[..., Any]
+    shared: bool = True  # a child process can open the place; else only the worker itself can
     changes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -50,9 +51,13 @@ class Step:
             raise ArgumentError(f"{self.name}: {error}") from None
         places = {value.number: name for name, value in bound.items() if isinstance(value, Slot)}
         given = {name: value for name, value in bound.items() if not isinstance(value, Slot)}
-        task = self.origin.builtin(self.name, arguments=payload.dumps(given), options={})
-        # A child process can be killed at its limit, and a callback may take a core for itself.
-        return dataclasses.replace(task, pool="child", **self.changes), places
+        if self.shared:
+            task = self.origin.builtin(self.name, arguments=payload.dumps(given), options={})
+            # A child process can be killed at its limit, and a callback may take a core for itself.
+            return dataclasses.replace(task, pool="child", **self.changes), places
+        arguments = payload.dumps({"step": self.function.__name__, "given": given})
+        task = self.origin.builtin(steps.IN_WORKER, arguments=arguments, options={})
+        return dataclasses.replace(task, **self.changes), {number: ["given", name] for number, name in places.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +86,11 @@ class Maker:
 
     origin: Origin
     to: str  # the id of the object that comes out
+    shared: bool
     options: Mapping[str, Any]
 
     def step(self, function: Callable[..., Any]) -> Step:
-        return Step(origin=self.origin, function=function).using(**self.options)
+        return Step(origin=self.origin, function=function, shared=self.shared).using(**self.options)
 
     def over_chunks(
         self, function: Callable[..., Any], rows: Slice, label: str, **arguments: Any

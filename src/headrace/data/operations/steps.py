@@ -3,6 +3,7 @@
 Each writes an object whose id it was given: a step that is repeated, because its worker died, replaces what it wrote.
 """
 
+import asyncio
 import base64
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -21,8 +22,17 @@ _SAMPLES = 20_000
 _LOOKS = 200
 
 
+IN_WORKER = f"{__name__}.in_worker"
+
+
 class ChunkFailed(DataError):
     """A callback failed on a chunk of a table, which the message names."""
+
+
+async def in_worker(step: str, given: dict[str, Any]) -> Any:
+    """A step of a place that only one process can open: on a thread of the worker, instead of in a child."""
+    function: Any = globals()[step]
+    return await asyncio.to_thread(function, **given)
 
 
 def map_chunk(chunk: int, view: Reference, to: str, callback: str, mode: Any, schema: str | None = None) -> Reference:

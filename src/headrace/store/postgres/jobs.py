@@ -59,7 +59,8 @@ class Jobs:
         await self._database.run(write, repeatable=True)
         for place, holder in existing.items():
             ids[place] = holder
-        return number, Answers(ids, existing)
+        answers = Answers(ids, existing)
+        return number, answers if len(answers) > _BATCH else list(answers)
 
     async def _write_tasks(
         self,

@@ -50,10 +50,10 @@ def _reopen(transaction: Transaction, *, of: int | None = None) -> list[int]:
     transaction.run("drop_impossible")
     [(found,)] = transaction.rows("reopened")
     changed: list[int] = orjson.loads(found)
+    if left := retaken.difference(changed):
+        free(transaction, keyed=sorted(left), gated=())
     if not changed:
         return []
-    if left := retaken - set(changed):
-        free(transaction, keyed=sorted(left), gated=())
     jobs = transaction.rows("reopened_of_jobs")
     transaction.run("rerun", {"now": transaction.now, "forgets": of is not None})
     transaction.run("keep_attempts")

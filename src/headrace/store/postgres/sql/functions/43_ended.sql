@@ -8,10 +8,11 @@ SET plan_cache_mode = auto  -- jobs differ by a factor of a million: finish_v1, 
 AS $function$
 DECLARE
     counted record;
-    -- First, so that what waits for a failure says so, and not that its job failed.
-    ended CONSTANT bigint[] := ids || headrace.advance_v1(ids);
+    ended bigint[];
     with_jobs bigint[] := '{}';
 BEGIN
+    -- First, so that what waits for a failure says so, and not that its job failed.
+    ended := ids || headrace.advance_v1(ids);
     FOR counted IN
         SELECT h.job, count(*) FILTER (WHERE h.state = 'completed') AS completed,
                count(*) FILTER (WHERE h.state = 'failed') AS failed,
@@ -25,6 +26,9 @@ BEGIN
         with_jobs := with_jobs || headrace.count_job_v1(
             counted.job, counted.completed, counted.failed, counted.cancelled, counted.broken);
     END LOOP;
-    PERFORM headrace.ended_with_job_v1(ended || with_jobs, with_jobs);
+    IF with_jobs <> '{}' THEN
+        PERFORM headrace.advance_awaited_v1(with_jobs);
+    END IF;
+    PERFORM headrace.free_v1(ended || with_jobs);
 END
 $function$;

@@ -4,6 +4,8 @@ RETURNS boolean
 LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
+DECLARE
+    gone bigint[];
 BEGIN
     -- Tasks, then counters, then the job: the order in which finishers lock.
     PERFORM FROM headrace.tasks t WHERE t.job = the_job ORDER BY t.id FOR UPDATE;
@@ -13,7 +15,9 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM headrace.fold_additions_v1(the_job);
-    PERFORM headrace.ended_with_job_v1(headrace.end_job_v1(the_job, new_state, new_reason));
+    gone := headrace.end_job_v1(the_job, new_state, new_reason);
+    PERFORM headrace.advance_awaited_v1(gone);
+    PERFORM headrace.free_v1(gone);
     RETURN true;
 END
 $function$;

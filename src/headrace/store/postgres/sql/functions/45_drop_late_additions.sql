@@ -28,7 +28,8 @@ BEGIN
         WHERE t.job = the_job AND t.state IN ('claimed', 'running', 'paused') RETURNING t.worker
     )
     SELECT count(pg_notify('headrace_cancel', w.worker)) INTO told FROM (SELECT DISTINCT worker FROM stopped) AS w;
-    PERFORM headrace.ended_with_job_v1(gone);
+    PERFORM headrace.advance_awaited_v1(gone);
+    PERFORM headrace.free_v1(gone);
     RETURN cardinality(gone);
 END
 $function$;

@@ -1,6 +1,6 @@
 """`headrace tasks`: look at tasks, cancel them, run them again."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 

@@ -1,6 +1,6 @@
 """`headrace tasks`: look at tasks, cancel them, run them again."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 

@@ -24,8 +24,8 @@ test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 	@sh tools/install test
 	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTEST) $(ARGS)
 
-test-all: ## Run every test, with the crash tests at full size
-	@sh tools/install test
+test-all: ## Run every test, with the crash tests at full size and the parts that are large to install
+	@sh tools/install all
 	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTEST) $(ARGS)
 
 check: ## Lint, formatting, types and layers
@@ -52,8 +52,9 @@ pages: ## Write the generated pages anew: states, settings, presets, options, sp
 requirements: ## List the requirement lines no passing test names (LINES="A1 K5-K9" checks those)
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
 
-# make bench PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
-PARTS ?= drain enqueue latency growth recovery
+# make bench PART=workflows, or PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
+PART ?= drain enqueue latency growth recovery workflows
+PARTS ?= $(PART)
 PAIRS ?=
 SIZE ?= full
 bench: ## Measure headrace against its peers and write docs/explanation/performance.md

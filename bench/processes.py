@@ -19,7 +19,8 @@ _FOREIGN = ("HEADRACE_", "PYTHON", "BENCH_", "CELERY", "dramatiq")
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    return {**kept, "PYTHONPATH": str(ROOT), **extra}
+    # This checkout's code, wherever the environment's own installation of headrace leads.
+    return {**kept, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]), **extra}
 
 
 def command(*arguments: str) -> list[str]:

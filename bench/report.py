@@ -19,6 +19,7 @@ _TITLES: dict[PartName, str] = {
     "latency": "Pickup: from the enqueue call to the first line of the function",
     "growth": "What does not grow",
     "recovery": "Recovery",
+    "workflows": "Workflows and tables",
 }
 
 _HEADER = """# Performance

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 type Direction = Literal["at least", "at most"]
-type PartName = Literal["drain", "enqueue", "latency", "growth", "recovery"]
+type PartName = Literal["drain", "enqueue", "latency", "growth", "recovery", "workflows"]
 
-PARTS: tuple[PartName, ...] = ("drain", "enqueue", "latency", "growth", "recovery")
+PARTS: tuple[PartName, ...] = ("drain", "enqueue", "latency", "growth", "recovery", "workflows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,5 +65,25 @@ REQUIRED: tuple[Requirement, ...] = (
     _row("recovery", "postgres_30", "… lease 30 s", "at most", 32, unit="s"),
     _row("recovery", "sqlite_2", "… SQLite, lease 2 s", "at most", 2.5, unit="s"),
     _row("recovery", "sqlite_30", "… lease 30 s", "at most", 32, unit="s"),
+    _row("workflows", "postgres_fan", "time of a fan-out of 100,000 with its fan-in against half of it, PostgreSQL",
+         "at most", 2.3, 2),
+    _row("workflows", "postgres_chain", "… of a chain of 10,000", "at most", 2.3, 2),
+    _row("workflows", "postgres_grid", "… of a grid of 300 × 300", "at most", 2.3, 2),
+    _row("workflows", "sqlite_fan", "… fan-out, SQLite", "at most", 2.3, 2),
+    _row("workflows", "sqlite_chain", "… chain, SQLite", "at most", 2.3, 2),
+    _row("workflows", "sqlite_grid", "… grid, SQLite", "at most", 2.3, 2),
+    _row("workflows", "postgres_client", "memory of the client that writes them, against half the size, PostgreSQL",
+         "at most", 1.25, 1.05),
+    _row("workflows", "postgres_worker", "… of the worker that runs them", "at most", 1.25, 1.05),
+    _row("workflows", "sqlite_client", "… of the client, SQLite", "at most", 1.25, 1.05),
+    _row("workflows", "sqlite_worker", "… of the worker, SQLite", "at most", 1.25, 1.05),
+    _row("workflows", "postgres_wait_build", "slowest enqueue of another client while they are written, PostgreSQL",
+         "at most", 1000, 250, unit="ms"),
+    _row("workflows", "postgres_wait", "… while they run", "at most", 1000, 250, unit="ms"),
+    _row("workflows", "sqlite_wait", "… while they run, SQLite", "at most", 1000, 250, unit="ms"),
+    _row("workflows", "postgres_finish", "a finish with dependents against one without, PostgreSQL", "at most", 2, 1.5),
+    _row("workflows", "sqlite_finish", "… SQLite", "at most", 2, 1.5),
+    _row("workflows", "map", "map over 10 million rows of Parquet, vectorised, against a plain pool of processes",
+         "at least", 0.6, 0.9),
 )
 # fmt: on

@@ -1,5 +1,6 @@
 """The place where one run happens: a fresh database, fresh processes, and an observer who asks the store."""
 
+import collections
 import contextlib
 import itertools
 import json
@@ -51,6 +52,35 @@ class Run:
         if done.returncode:
             raise Failed(f"{self.subject.label}: {act} failed: {done.stderr.strip()[-600:]}")
         return json.loads(done.stdout.strip().splitlines()[-1])
+
+    @contextlib.contextmanager
+    def beside(self, act: str, *, wanted: bool = True) -> Generator[Callable[[], Any]]:
+        """An act that goes on until it is told to stop: calling what this gives does, and is its answer. It is ready
+        when this begins. Not `wanted`: nothing runs, and every figure of the answer is 0."""
+        if not wanted:
+            yield lambda: collections.defaultdict(float)
+            return
+        process = subprocess.Popen(
+            command(self.subject.adapter, act), cwd=ROOT, env=self._environment(), text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+        def stop() -> Any:
+            process.terminate()
+            said, wrong = process.communicate(timeout=CEILING)
+            if process.returncode:
+                raise Failed(f"{self.subject.label}: {act} failed: {wrong.strip()[-600:]}")
+            return json.loads(said.strip().splitlines()[-1])
+
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                stop()
+            yield stop
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
     def crew(self, **options: Any) -> Crew:
         """Start the subject's workers."""

@@ -10,6 +10,7 @@ pytest_plugins = (
     "tests.support.sizes",
     "tests.support.parts",
     "tests.support.databases",
+    "tests.support.chdb",
     "tests.support.requirements",
 )
 

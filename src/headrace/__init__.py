@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.app import App
     from headrace.client.handles import Handle
     from headrace.client.injection import Resource, injected
+    from headrace.client.job_handle import JobHandle
     from headrace.client.middleware import Middleware
     from headrace.client.options import Queue
     from headrace.client.task import Task
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from headrace.executors.context import Context, current
     from headrace.scheduling.cadence import Cron, Every, Once
     from headrace.scheduling.declaration import Schedule
+    from headrace.workflows.compose import approve, chain, chord, group
+    from headrace.workflows.graph import Graph
+    from headrace.workflows.signatures import Signature
 
 __all__ = [
     "App",
@@ -38,7 +42,9 @@ __all__ = [
     "Cron",
     "Debounce",
     "Every",
+    "Graph",
     "Handle",
+    "JobHandle",
     "Limit",
     "Middleware",
     "Once",
@@ -49,13 +55,18 @@ __all__ = [
     "Retry",
     "RetryAfter",
     "Schedule",
+    "Signature",
     "Snooze",
     "SoftTimeLimitExceeded",
     "Task",
     "Transient",
     "__version__",
+    "approve",
+    "chain",
+    "chord",
     "current",
     "errors",
+    "group",
     "injected",
 ]
 
@@ -67,7 +78,9 @@ _PLACES = {
     "Cron": "headrace.scheduling.cadence",
     "Debounce": "headrace.core.limits",
     "Every": "headrace.scheduling.cadence",
+    "Graph": "headrace.workflows.graph",
     "Handle": "headrace.client.handles",
+    "JobHandle": "headrace.client.job_handle",
     "Limit": "headrace.core.limits",
     "Middleware": "headrace.client.middleware",
     "Once": "headrace.scheduling.cadence",
@@ -78,11 +91,16 @@ _PLACES = {
     "Retry": "headrace.core.retry",
     "RetryAfter": "headrace.core.outcome",
     "Schedule": "headrace.scheduling.declaration",
+    "Signature": "headrace.workflows.signatures",
     "Snooze": "headrace.core.outcome",
     "SoftTimeLimitExceeded": "headrace.core.errors",
     "Task": "headrace.client.task",
     "Transient": "headrace.core.errors",
+    "approve": "headrace.workflows.compose",
+    "chain": "headrace.workflows.compose",
+    "chord": "headrace.workflows.compose",
     "current": "headrace.executors.context",
+    "group": "headrace.workflows.compose",
     "injected": "headrace.client.injection",
 }
 

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
+from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
@@ -29,10 +30,14 @@ from headrace.core.durations import Duration
 from headrace.core.errors import DefinitionError, OptionError, SettingsError, UnknownTask
 from headrace.core.payload import Codec, CodecRegistry
 from headrace.core.retry import Retry
+from headrace.core.task import ClaimedTask
+from headrace.data.current import offer
 from headrace.executors.base import Entry
+from headrace.executors.ledger import Ledger
 from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
+from headrace.store.blobs.base import Blobs
 from headrace.store.connect import masked_url, sqlite_path
 from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
@@ -42,8 +47,10 @@ from headrace.telemetry.tracing import Tracing
 if TYPE_CHECKING:
     from headrace.client.schedules import Schedules
     from headrace.core.schedule import NewSchedule
+    from headrace.data.catalog import Data
     from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
+    from headrace.workflows.signatures import Signature
 
 type Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -108,6 +115,7 @@ class App:
         self.workers = Workers(self._engine)
         self.jobs = Jobs(self._engine)
         self.commands = Commands(self._engine)
+        offer(self)
 
     # Defining.
 
@@ -198,10 +206,28 @@ class App:
 
         return Schedules(self._engine)
 
+    @cached_property
+    def data(self) -> "Data":
+        """Its tables: `app.data.create(rows)`, `app.data.open(id)`. Kept at `data_url`, else beside the SQLite file."""
+        from headrace.data.catalog import Data
+
+        url = self.settings.data_url or _data_url(self.url)
+        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name), jobs=self.jobs)
+
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
         commit. The block neither begins nor commits anything itself."""
         return TransactionScope(self._engine, connection)
+
+    async def asend(self, event: str, key: str = "", payload: Any = None) -> int:
+        """Say that something happened: tasks that wait for it with `current.wait(event, key)` go on with the payload.
+
+        Durable when this returns, or part of your own transaction: in a block of `app.transaction` tasks go on within
+        a second of your commit. An event may come before anyone waits; it is kept as long as history is. Its id.
+        """
+        from headrace.client.events import send
+
+        return await send(self._engine, event, key, payload)
 
     async def ahealth_check(self) -> Health:
         """Whether the database answers, a worker is active, and no task is held by a worker that is gone."""
@@ -242,7 +268,10 @@ class App:
         meanwhile is a next use; `enqueue_many` goes on with its next chunk. Whoever waits for a result is told.
         """
         await self._engine.aclose()
+        if "data" in self.__dict__:
+            self.data.close()
 
+    send = sync_form(asend)
     health_check = sync_form(ahealth_check)
     close = sync_form(aclose)
     upgrade = sync_form(aupgrade)
@@ -263,6 +292,10 @@ class App:
             raise UnknownTask(f"no task {name!r} is defined on this app; it has {known}")
         return task
 
+    def signature(self, name: str, *args: Any, **kwargs: Any) -> "Signature[Any]":
+        """A part of a workflow by the name of its task, as `task.s(…)`; UnknownTask when there is none."""
+        return self.get_task(name).s(*args, **kwargs)
+
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """The callable that a stored task names (executors.base.Source)."""
         entry = self._entrypoint(name) if options.get("entrypoint") else self.get_task(name)
@@ -272,6 +305,17 @@ class App:
         return WrappedEntry(
             entry, middleware=self._engine.middleware, codec=None if codec is None else self.codecs.get(codec)
         )
+
+    def ledger(self, claim: ClaimedTask, worker: str) -> Ledger:
+        """What the durable calls of an attempt ask (executors.ledger.Keeper)."""
+        from headrace.client.durable import DurableLedger
+
+        return DurableLedger(self._engine, claim, worker)
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where results are that are too large for the ledger."""
+        return self._engine.blobs
 
     @contextlib.asynccontextmanager
     async def lifespan_context(self) -> AsyncGenerator[Mapping[str, Any]]:
@@ -364,6 +408,22 @@ class App:
 def _refuse_generators(function: Callable[..., Any]) -> None:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise OptionError(f"{function!r} is a generator; a task returns its result once")
+
+
+def _data_url(url: str) -> str:
+    """The default place for tables: a folder beside the file of the database."""
+    path = sqlite_path(url) if url.startswith("sqlite") else ":memory:"
+    if path == ":memory:":
+        raise SettingsError(
+            f"this app keeps its tasks in {masked_url(url)}, so its tables have no place by default; set data_url, or "
+            "HEADRACE_DATA_URL, to a folder that every worker reaches, or to s3://…, or clickhouse://…"
+        )
+    return f"{path}.data"
+
+
+def _ledger_mark(url: str, name: str) -> str:
+    """Stands for the ledger in tables that several may keep in one place: its jobs and tasks have their own numbers."""
+    return blake2s(f"{masked_url(url)} {name}".encode(), digest_size=8).hexdigest()
 
 
 def _full_url(url: str) -> str:

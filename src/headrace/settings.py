@@ -37,6 +37,10 @@ class Settings:
     result_ttl: float | None = None
     job_timeout: float | None = 86_400.0
     keep: float = 7 * 86_400.0  # how long history, results and idempotency keys stay
+    results_url: str | None = None  # where large results go: a directory or a URL; `none`: nowhere
+    result_inline: int = 65_536  # bytes; a result that is larger goes there
+    data_url: str | None = None  # where objects are kept; None: beside the SQLite file
+    data_keep: float | None = 7 * 86_400.0  # how long an object stays that does not say so itself
     strict: bool = True  # arguments that JSON cannot carry unchanged are refused
 
     lease: float = 30.0
@@ -117,6 +121,10 @@ _FIELDS: Mapping[str, _Field] = {
     "result_ttl": _Field("HEADRACE_RESULT_TTL_SECONDS", _optional_number),
     "job_timeout": _Field("HEADRACE_JOB_TIMEOUT_SECONDS", _optional_number),
     "keep": _Field("HEADRACE_KEEP_SECONDS", _number),
+    "results_url": _Field("HEADRACE_RESULTS_URL", str.strip),
+    "result_inline": _Field("HEADRACE_RESULT_INLINE_BYTES", int),
+    "data_url": _Field("HEADRACE_DATA_URL", str.strip),
+    "data_keep": _Field("HEADRACE_DATA_KEEP_SECONDS", _optional_number),
     "strict": _Field("HEADRACE_STRICT", _flag),
     "lease": _Field("HEADRACE_LEASE_SECONDS", _number),
     "heartbeat": _Field("HEADRACE_HEARTBEAT_SECONDS", _number),
@@ -153,6 +161,7 @@ _DURATIONS = (
     "result_ttl",
     "job_timeout",
     "keep",
+    "data_keep",
     "lease",
     "heartbeat",
     "drain",
@@ -282,6 +291,7 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
         ("threads", 0),
         ("pool_size", 1),
         ("pool_overflow", 0),
+        ("result_inline", 0),
     ):
         count = getattr(settings, name)
         if isinstance(count, bool) or not isinstance(count, int) or count < least:

@@ -3,12 +3,15 @@
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pexpect
 import psutil
 import pytest
+from rich.text import Text
 
+from headrace.app import App
+from headrace.cli import demo_work
 from tests.support.waiting import wait_until
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -32,8 +35,11 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
         "hard limit",
         "a limit of two at a time: done",
         r"a schedule, .*every second.*fired \d+ times",
-        "kill -9 of the whole worker",
+        r"shrink ×30: .*30 completed",
+        "kill -9 of the whole worker in the middle of three tasks, of a durable task",
         "all three completed",
+        "reserve and charge were not done again",
+        "complete, and in order",
         "sound, nothing lost",
         pexpect.EOF,
     ):
@@ -45,6 +51,17 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
     assert re.search(r"pending \d+ +running \d+ +completed [1-9]\d* +failed \d+", text), "no summary while it ran"
     # It was drawn over and over while the demo waited, and what it counts moved.
     assert len(set(re.findall(r"completed (\d+) ", text))) > 2
+
+
+def test_without_the_libraries_for_tables_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    """`make demo` installs the core alone."""
+    monkeypatch.setattr(demo_work, "find_spec", lambda name: None)
+    said: list[str] = []
+    table = demo_work.DemoTable(cast("App", None), abs)
+    assert table.is_in_the_middle()
+    assert table.finished(said.append) is None
+    (line,) = said
+    assert "pip install 'headrace[data]'" in Text.from_markup(line).plain
 
 
 @pytest.mark.timeout(120)

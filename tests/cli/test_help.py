@@ -41,7 +41,8 @@ def test_the_tree_has_the_commands_of_the_design():
     assert set(LEAVES) >= {
         "up", "worker", "enqueue", "top", "logs", "explain", "health", "doctor", "bench", "demo",
         "tasks list", "tasks show", "tasks cancel", "tasks retry", "dlq list", "dlq show", "dlq retry", "dlq purge",
-        "jobs list", "jobs show", "jobs cancel", "jobs retry",
+        "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs retry", "jobs retry-failed", "jobs clear",
+        "tasks approve", "tasks reject",
         "queues list", "queues pause", "queues resume", "workers list",
         "db upgrade", "db downgrade", "db check", "db prune",
     }  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 # Typer brings pydantic with it where a command has parameters.
 LIBRARIES = {"alembic", "sqlalchemy", "asyncpg", "prometheus_client", "opentelemetry", "watchfiles"}
+LIBRARIES |= {"pyarrow", "pandas", "polars", "numpy", "fsspec", "chdb", "clickhouse_connect"}
 HEAVY = {*LIBRARIES, "asyncio", "sqlite3", "orjson", "headrace.store.base"}
 # A list needs the store and its driver, and nothing of these.
 UNNEEDED = {*LIBRARIES, "headrace.worker", "headrace.app"}

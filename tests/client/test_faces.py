@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from headrace import App, Handle, Task
+from headrace import App, Handle, JobHandle, Signature, Task
 from headrace.client.bridge import BRIDGE, on_store, run_blocking, sync_form
 from headrace.client.commands import Commands
 from headrace.client.inspection import Queues, Tasks, Workers
@@ -15,7 +15,7 @@ from headrace.client.jobs import Jobs
 from headrace.client.schedules import Schedules
 from headrace.core.errors import RunningLoop
 
-OWNERS = [App, Task, Handle, Tasks, Queues, Workers, Jobs, Commands, Schedules]
+OWNERS = [App, Task, Handle, JobHandle, Tasks, Queues, Workers, Jobs, Commands, Schedules]
 ONLY_ASYNC = {("Handle", "__await__"), ("App", "lifespan_context")}
 
 
@@ -27,6 +27,13 @@ def pairs() -> list[tuple[type, str, str]]:
             if form is not None:
                 found.append((owner, name, form))
     return found
+
+
+def test_both_forms_of_a_workflows_enqueue_have_one_signature():
+    """Workflows are below the client, so theirs is not made from the other."""
+    blocking, awaitable = Signature.enqueue, Signature.aenqueue
+    assert inspect.signature(blocking) == inspect.signature(awaitable)
+    assert blocking.__doc__ == awaitable.__doc__
 
 
 @pytest.mark.parametrize(("owner", "name", "form"), pairs(), ids=lambda value: getattr(value, "__name__", value))

@@ -8,18 +8,27 @@ import pytest
 import headrace
 
 NAMES = {
-    "App", "Cancel", "Context", "Cron", "Debounce", "Every", "Handle", "Limit", "Middleware", "Once", "Permanent",
-    "Queue", "Rate", "Resource", "Retry", "RetryAfter", "Schedule", "Snooze", "SoftTimeLimitExceeded", "Task",
-    "Transient", "__version__", "current", "errors", "injected",
+    "App", "Cancel", "Context", "Cron", "Debounce", "Every", "Graph", "Handle", "JobHandle", "Limit", "Middleware",
+    "Once", "Permanent", "Queue", "Rate", "Resource", "Retry", "RetryAfter", "Schedule", "Signature", "Snooze",
+    "SoftTimeLimitExceeded", "Task", "Transient", "__version__", "approve", "chain", "chord", "current", "errors",
+    "group", "injected",
 }  # fmt: skip
 
 MEMBERS = {
     "App": {
-        "aclose", "add_middleware", "ahealth_check", "close", "health_check", "lifespan", "schedule", "schedules",
-        "task", "transaction",
+        "aclose", "add_middleware", "ahealth_check", "asend", "close", "health_check", "lifespan", "schedule",
+        "schedules", "send", "task", "transaction",
     },
-    "Task": {"aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "prepare", "schedule", "using"},
+    "Task": {
+        "aenqueue", "aenqueue_many", "enqueue", "enqueue_many", "map", "prepare", "s", "schedule", "si", "starmap",
+        "using",
+    },
     "Handle": {"acancel", "aresult", "astate", "await_", "cancel", "created", "id", "result", "state", "wait"},
+    "JobHandle": {
+        "acancel", "aresult", "aretry_failed", "astate", "await_", "cancel", "graph", "id", "name", "record", "result",
+        "retry_failed", "state", "tasks", "wait",
+    },
+    "Signature": {"aenqueue", "critical", "enqueue", "on_done", "on_failure", "prepare", "using"},
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from headrace.cli.root import application
 from tests.docs.playing import NOT_OURS, Player, assert_printed, commands, program_of, sessions
 from tests.docs.reading import PAGES, ROOT, RUN, Block, anchors, blocks, name, prose, text
+from tests.support.chdb import need_chdb
 
 # Why a block is not run, and how many of them there are. Nothing else may be left out.
 NOT_RUN = {"code of another library": 4}
@@ -28,6 +29,8 @@ ONLY_TRIED = {
     "docs/reference/cli.md": "the examples of --help",
     "docs/howto/command-line.md": "tasks of those numbers, a shell to change, a machine to measure",
 }
+# Pages that need a package of 500 MB: they are played in make test-all.
+WITH_CHDB = {"docs/howto/clickhouse.md"}
 LANGUAGES = {"python", "sh", "console", "text", "toml", "yaml", "ini", "json", "mermaid", "dockerfile", "sql"}
 # Addresses outside: where a reader is sent, looked at by eye.
 OUTSIDE = re.compile(
@@ -82,9 +85,15 @@ def test_there_are_pages_with_code():
     }
 
 
+def _played(page: Path) -> object:
+    return pytest.param(page, id=name(page), marks=[pytest.mark.slow] if name(page) in WITH_CHDB else [])
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", [page for page in RUN if blocks(page)], ids=name)
+@pytest.mark.parametrize("page", [_played(page) for page in RUN if blocks(page)])
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, shortcut: Path, request: pytest.FixtureRequest):
+    if name(page) in WITH_CHDB:
+        need_chdb()
     with Player(tmp_path, database=lambda: request.getfixturevalue("postgres_url"), shortcut=shortcut) as player:
         if page_setup := SETUP.get(name(page)):
             player.play(Block(line=0, language="python", code=page_setup))

@@ -8,7 +8,7 @@ import pytest
 from headrace.core.errors import BreakerOpen, NoCurrentTask, SoftTimeLimitExceeded, Transient
 from headrace.core.outcome import Completed, Failed, Released
 from headrace.core.retry import Retry
-from headrace.executors.context import current
+from headrace.executors.context import Context, QuietChannel, current
 from headrace.executors.invocation import (
     MESSAGE_LIMIT,
     error_info,
@@ -16,6 +16,7 @@ from headrace.executors.invocation import (
     outcome_of_value,
     resolve,
 )
+from headrace.testing.executor_conformance.stand import claimed
 from headrace.testing.executor_conformance.tasks import FunctionEntry, source
 
 
@@ -26,17 +27,33 @@ def test_outside_of_a_task_there_is_no_current(name: str) -> None:
     assert "no task" in repr(current)
 
 
+@pytest.mark.parametrize("act", ["step", "sleep", "wait", "call", "job"])
+def test_a_context_without_a_ledger_says_so(act: str) -> None:
+    context = Context(claimed(7, "echo", job=3), channel=QuietChannel(), options={}, worker="w")
+    arguments = {"step": ("name", echo), "sleep": (1,), "wait": ("paid",), "call": (None,), "job": ()}[act]
+    with pytest.raises(NoCurrentTask, match=rf"current\.{act} needs a ledger, and what runs task 7 \(echo\)"):
+        getattr(context, act)(*arguments)
+
+
+def test_a_task_of_no_job_has_no_current_job() -> None:
+    context = Context(claimed(7, "echo"), channel=QuietChannel(), options={}, worker="w")
+    with pytest.raises(NoCurrentTask, match=r"task 7 \(echo\) belongs to none"):
+        _ = context.job
+
+
 def echo() -> None: ...
 
 
 def test_a_result_at_the_limit_is_kept_and_above_it_refused() -> None:
     entry = FunctionEntry("echo", echo)
-    assert outcome_of_value("x" * 98, entry, Retry(), result_limit=100) == Completed(result='"' + "x" * 98 + '"')
+    context = Context(claimed(1, "echo"), channel=QuietChannel(), options={}, worker="w")
+    fits = outcome_of_value("x" * 98, entry, Retry(), context=context, result_limit=100)
+    assert fits == Completed(result='"' + "x" * 98 + '"')
     for value in ("x" * 99, "€" * 33):  # 101 bytes each
-        refused = outcome_of_value(value, entry, Retry(), result_limit=100)
+        refused = outcome_of_value(value, entry, Retry(), context=context, result_limit=100)
         assert isinstance(refused, Failed)
         assert "101 bytes" in refused.error.message
-    assert isinstance(outcome_of_value("€" * 32, entry, Retry(), result_limit=100), Completed)
+    assert isinstance(outcome_of_value("€" * 32, entry, Retry(), context=context, result_limit=100), Completed)
 
 
 def test_a_group_that_holds_the_soft_limit_is_a_soft_timeout() -> None:

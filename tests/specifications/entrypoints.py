@@ -21,6 +21,15 @@ def plain(n: int) -> dict[str, int]:
     return {"n": n}
 
 
+def flaky() -> int:
+    """Fails at its first attempt."""
+    from headrace import current
+
+    if current.attempt == 1:
+        raise OSError("away")
+    return current.attempt
+
+
 def nothing() -> None:
     return None
 

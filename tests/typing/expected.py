@@ -6,7 +6,25 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from headrace import App, Context, Cron, Every, Handle, Once, Resource, Retry, Schedule, Task, injected
+from headrace import (
+    App,
+    Context,
+    Cron,
+    Every,
+    Graph,
+    Handle,
+    JobHandle,
+    Once,
+    Resource,
+    Retry,
+    Schedule,
+    Signature,
+    Task,
+    chain,
+    chord,
+    group,
+    injected,
+)
 from headrace.client.schedules import ScheduleView
 
 app = App()
@@ -78,6 +96,41 @@ async def right_schedules() -> None:
     assert_type(app.schedules.run_now("x"), Handle[Any])
     assert_type(app.schedules.next_fires("x"), list[datetime])
     app.schedules.set("x", when="0 3 * * *", jitter=5, task=welcome.prepare(8))
+
+
+async def right_workflows() -> None:
+    assert_type(welcome.s(7), Signature[str])
+    assert_type(welcome.si(7, greeting="hi"), Signature[str])
+    assert_type(welcome.s(), Signature[str])  # what comes before gives the first argument
+    assert_type(welcome.s(7).using(queue="slow").critical(False), Signature[str])
+    assert_type(chain(welcome.s(7), count.s()).enqueue(), JobHandle[int])
+    assert_type(chain(welcome.s(7), count.s(), heavy.s()).enqueue().result(timeout=3), dict[str, float])
+    assert_type(group(welcome.s(1), welcome.s(2)).enqueue(name="both"), JobHandle[list[str]])
+    assert_type(group(count.s(["a"]) for _ in range(3)).enqueue().result(), list[int])
+    assert_type(chain(welcome.s(7), group(count.s(), count.s())).enqueue().result(), list[int])
+    assert_type(chord([welcome.s(1)], count.s()).enqueue().result(), int)
+    assert_type(chord(welcome.s(i) for i in range(3))(count.s()).enqueue().result(), int)
+    assert_type(welcome.map([1, 2]).enqueue(), JobHandle[list[str]])
+    assert_type(count.starmap([(["a"],)]).enqueue(on_failure=welcome.si(1)).result(), list[int])
+    assert_type((welcome.s(7) | count.s() | heavy.s()).enqueue(), JobHandle[dict[str, float]])
+    assert_type(await chain(welcome.s(7), count.s()).aenqueue(timeout=60), JobHandle[int])
+    assert_type(await (await chain(welcome.s(7), count.s()).aenqueue()), int)
+    assert_type(await app.jobs.aenqueue(group(count.s(["a"]))), JobHandle[list[int]])
+    graph = Graph("typed")
+    graph.add(count.s([graph.add(welcome.s(7))]), after=graph.add(heavy.s(0.5)), kind="on_done")
+    app.jobs.create("all kinds", [welcome.prepare(7), welcome.s(7), chain(welcome.s(7)), graph])
+
+
+def wrong_workflows() -> None:
+    welcome.si("seven")  # pyright: ignore[reportArgumentType]
+    welcome.si()  # pyright: ignore[reportCallIssue]
+    chain(welcome, count)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    text: str = chain(welcome.s(7), count.s()).enqueue().result()  # pyright: ignore[reportAssignmentType]
+    print(text)
+    group(welcome.s(7)).enqueue(colour="red")  # pyright: ignore[reportCallIssue]
+    group(welcome.s(7)).enqueue(on_failure=welcome)  # pyright: ignore[reportArgumentType]
+    welcome.s(7).on_failure(welcome)  # pyright: ignore[reportArgumentType]
+    Graph("typed").add(welcome.s(7), kind="sometimes")  # pyright: ignore[reportArgumentType]
 
 
 async def wrong_schedules() -> None:

@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 
 from headrace.cli.apart import ended_like_ctrl_c, own_settings
+from headrace.cli.demo_work import DemoTable, picture_of
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.output import console, print_json
 from headrace.cli.target import Json
@@ -31,7 +32,7 @@ def demo(
     tasks: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many small tasks to run.")] = 2_000,
     json: Json = False,
 ) -> None:
-    """Watch tasks succeed, fail, retry, hit their limits, fire by schedule, and survive a killed worker."""
+    """Watch tasks succeed, fail, retry, hit limits, fire by schedule, form a graph, and survive a killed worker."""
     with (
         ended_like_ctrl_c(),
         tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder,
@@ -70,6 +71,8 @@ class _Demo:
         self.screen = screen
         self._step = 0
         self._replacement: subprocess.Popen[bytes] | None = None
+        self._resumed = 0  # steps of a durable task that were not done again
+        self._rows: int | None = None  # of a table that was mapped while the worker died
 
     def run(self, count: int) -> dict[str, Any]:
         began = time.monotonic()
@@ -98,6 +101,7 @@ class _Demo:
                 page.result(timeout=_PATIENCE)
             self._say("eight tasks through a limit of two at a time: done")
             fired = self._watch_the_schedule()
+            self._draw_a_graph()
             rescued = self._kill_in_the_middle(worker)
             self._end_the_schedule()
         finally:
@@ -109,10 +113,12 @@ class _Demo:
             f"\nThat took {time.monotonic() - began:.0f} s. Next: the README's ten lines, and `headrace up tasks:app`."
         )
         return {
-            "tasks": count + 15,
+            "tasks": count + 48,
             "per_second": round(finished),
             "fired": fired,
             "rescued": rescued,
+            "resumed": self._resumed,
+            "rows": self._rows,
             "lost": lost,
             "violations": [str(violation) for violation in violations],
             "seconds": round(time.monotonic() - began, 1),
@@ -140,23 +146,61 @@ class _Demo:
         unfinished = ("pending", "running")
         _wait(lambda: not any(run.status in unfinished for run in self.app.schedules.runs(name)), "its last fire")
 
+    def _draw_a_graph(self) -> None:
+        """A composition is one job, written in one transaction; this is what `headrace jobs show` prints of it."""
+        from headrace import chain, group
+
+        pictures = self.tasks.find.si("summer")
+        small = group(self.tasks.shrink.si(f"summer-{n}") for n in range(30))
+        handle = chain(pictures, small, self.tasks.bind.s()).using(name="album").enqueue()
+        self.screen.wait_for("a graph of 32 tasks")
+        handle.result(timeout=_PATIENCE)
+        handle.wait(timeout=_PATIENCE)
+        self._say("a graph, [green]chain(find, group(shrink × 30), bind)[/], as `headrace jobs show` draws it:")
+        for line in picture_of(self.app.url, self.app.name, handle.id):
+            self.screen.say(f"      {line}")
+
     def _kill_in_the_middle(self, worker: "subprocess.Popen[bytes]") -> int:
+        self.screen.wait_for("three tasks, a durable one and a table to be in the middle")
         handles = self.tasks.slow.enqueue_many({"n": n} for n in range(3))
-        _wait(lambda: any(handle.state() == "running" for handle in handles), "a slow task to run")
-        self._say("kill -9 of the whole worker in the middle of three tasks …")
+        order = self.tasks.ship_order.enqueue(order=7)
+        table = DemoTable(self.app, self.tasks.with_tax)
+        _wait(lambda: all(handle.state() == "running" for handle in handles), "three tasks to run")
+        _wait(lambda: "pack" in self._steps(), "the third step of a durable task")
+        _wait(table.is_in_the_middle, "some chunks of a table")
+        also = ", of a durable task" + (" and of a map over a table" if table.chunks else "")
+        self._say(f"kill -9 of the whole worker in the middle of three tasks{also} …")
         self.screen.wait_for("the dead worker's lease to run out")
         _kill_group(worker)
+        self.tasks.beside_the_ledger("killed").touch()
         self._replacement = self._start()
         for n, handle in enumerate(handles):
             if handle.result(timeout=_PATIENCE) != n:
                 raise CommandError(f"task {handle.id} came back with a wrong result", code=FAILED)
         self.screen.say("   … a new worker took them over when the lease ran out; [green]all three completed[/]")
+        self._resume(order)
+        self._rows = table.finished(self.screen.say)
         return len(handles)
+
+    def _resume(self, order: Any) -> None:
+        """The steps that were stored before the kill have the values of the process that is dead."""
+        reserved, charged, _, shipped = order.result(timeout=_PATIENCE)
+        ran = self._steps()
+        if reserved == shipped or charged == shipped or ran.count("reserve") + ran.count("charge") != 2:
+            raise CommandError(f"a durable task did a step twice: {ran}", code=FAILED)
+        self._resumed = 2
+        self.screen.say(
+            "   … the durable task [green]went on behind its second step[/]: reserve and charge were not done again"
+        )
+
+    def _steps(self) -> list[str]:
+        file = self.tasks.beside_the_ledger("steps")
+        return [line.split()[0] for line in file.read_text().splitlines()] if file.exists() else []
 
     def _start(self) -> "subprocess.Popen[bytes]":
         log = (self.folder / "worker.log").open("ab")
         return subprocess.Popen(
-            [sys.executable, "-m", "headrace.cli", "worker", _TARGET, "--children", "2", "--grace", "5"],
+            [sys.executable, "-m", "headrace.cli", "worker", _TARGET, "--children", "5", "--grace", "5"],
             stdout=log,
             stderr=log,
             start_new_session=True,  # so that the whole tree can be killed at once

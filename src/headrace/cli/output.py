@@ -158,8 +158,18 @@ def _print_for_programs(title: str, columns: Sequence[str], rows: list[list[str]
     sys.stdout.flush()
 
 
+def print_lines(lines: Iterable[Sequence[tuple[str, str]]]) -> None:
+    """Lines of (text, style). What a task put in has gone through `redacted` and `visible` before."""
+    from rich.text import Text
+
+    for line in lines:
+        console.print(Text.assemble(*line))
+
+
 def visible(text: str) -> str:
     """Text of a task on one line, without what would move the cursor of the reader's terminal."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -6,12 +6,13 @@ import typer
 
 from headrace.cli.failures import CommandError
 from headrace.cli.output import console, print_json
-from headrace.cli.target import Database, Json, Namespace, with_store
+from headrace.cli.target import Database, Json, Namespace, load_app, place_of, with_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from headrace.store.base import Pruned, Store
+    from headrace.store.blobs.base import Blobs
 
 
 def prune(
@@ -27,25 +28,29 @@ def prune(
 
     The tasks of a job stay until the job is as old. Workers do the same by themselves; this is for at once.
     """
-    import dataclasses
     from collections import Counter
 
     from headrace.core.durations import written_seconds
     from headrace.core.errors import OptionError
+    from headrace.store.blobs.base import remove as remove_blobs
 
     try:
         seconds = written_seconds(keep, name="--keep")
     except OptionError as error:
         raise CommandError(str(error)) from None
 
+    blobs = _blobs(database, name)
+
     async def remove(store: "Store") -> Counter[str]:
         there = await store.prunable(keep=seconds)
         if dry_run:
-            return Counter(dataclasses.asdict(there))
-        removed: Counter[str] = Counter(dict.fromkeys(dataclasses.asdict(there), 0))
+            return Counter(_counted(there))
+        removed: Counter[str] = Counter(dict.fromkeys(_counted(there), 0))
         with _bar(there, quiet=json) as advance:
             # Each call removes a bounded number, so that nobody waits for it for long.
-            while any((found := dataclasses.asdict(await store.prune(keep=seconds))).values()):
+            while any((found := _counted(pruned := await store.prune(keep=seconds))).values()):
+                if blobs is not None and pruned.blobs:
+                    await remove_blobs(blobs, pruned.blobs)
                 removed.update(found)
                 advance(sum(found.values()))
         return removed
@@ -58,9 +63,26 @@ def prune(
         console.print(f"{said}: " + ", ".join(f"{count} {what}" for what, count in removed.items()))
 
 
+def _counted(pruned: "Pruned") -> dict[str, int]:
+    """Blobs are counted as one of their results."""
+    import dataclasses
+
+    return {what: count for what, count in dataclasses.asdict(pruned).items() if what != "blobs"}
+
+
+def _blobs(database: str | None, name: str) -> "Blobs | None":
+    """Where the results are whose rows are removed."""
+    from headrace.settings import read_settings
+    from headrace.store.blobs.opening import open_blobs
+
+    if database is not None and "://" not in database and ":" in database:
+        return load_app(database).blobs
+    url, name = place_of(database, name)
+    return open_blobs(read_settings({}).results_url, database=url, name=name)
+
+
 def _bar(there: "Pruned", *, quiet: bool) -> Any:
     """On stderr, where somebody looks at it."""
-    import dataclasses
     import sys
     from contextlib import contextmanager
 
@@ -74,7 +96,7 @@ def _bar(there: "Pruned", *, quiet: bool) -> Any:
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            bar = progress.add_task("removing", total=sum(dataclasses.asdict(there).values()))
+            bar = progress.add_task("removing", total=sum(_counted(there).values()))
             yield lambda n: progress.advance(bar, n)
 
     return shown()

@@ -75,11 +75,20 @@ def reasons(record: TaskRecord, around: Surroundings) -> list[Why]:
         case TaskState.PENDING_APPROVAL:
             return [Why(what="it waits for somebody to approve it")]
         case TaskState.BLOCKED:
-            return [Why(what="it waits for other tasks to end first")]
+            return [_blocked(record)]
         case TaskState.LOST:
             return [Why(what="its worker is gone; what it left behind is being looked for")]
         case _:
             return list(_pending(record, around))
+
+
+def _blocked(record: TaskRecord) -> Why:
+    waits = record.waiting_on or ""
+    if waits.startswith("event:"):
+        return Why(
+            what=f"it waits for an event: {waits.removeprefix('event:')}", mend="headrace send EVENT KEY PAYLOAD"
+        )
+    return Why(what="it waits for other tasks to end first")
 
 
 def _ended(record: TaskRecord) -> Why:
@@ -163,6 +172,8 @@ def _not_due(record: TaskRecord, around: Surroundings) -> Why:
             return Why(what=f"claim {last.claim_no} {last.state}{why}; {left} comes {when}")
         case AttemptState.SNOOZED:
             return Why(what=f"it asked to run again {when}")
+        case AttemptState.SUSPENDED:
+            return Why(what=f"it sleeps; it goes on {when}")
         case _:
             return Why(what=f"claim {last.claim_no} {last.state}{why}, uncharged; again {when}")
 

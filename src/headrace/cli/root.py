@@ -19,6 +19,7 @@ from headrace.cli import (
     running,
     scheduler,
     schedules,
+    sending,
     tasks,
     top,
 )
@@ -70,6 +71,7 @@ application.command(
         "headrace enqueue tasks:app tasks.report --queue slow --delay 60 --json",
     ),
 )(enqueueing.enqueue)
+application.command("send", epilog=sending.EPILOG)(sending.send)
 application.command("top", epilog=top.EPILOG)(top.top)
 application.command("logs", epilog=logs.EPILOG)(logs.logs)
 application.command("explain", epilog=explaining.EXPLAIN)(explaining.explain)

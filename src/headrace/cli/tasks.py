@@ -1,6 +1,6 @@
 """`headrace tasks`: look at tasks, cancel them, run them again."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,11 @@ from headrace.cli.output import console, print_json
 from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.core.states import TaskState
 
-commands = typer.Typer(no_args_is_help=True, help="Look at tasks, cancel them, run them again.")
+if TYPE_CHECKING:
+    from headrace.core.task import TaskRecord
+    from headrace.store.base import Store
+
+commands = typer.Typer(no_args_is_help=True, help="Look at tasks, cancel them, run them again, decide on them.")
 
 Id = Annotated[int, typer.Argument(help="Id of the task.", show_default=False, autocompletion=completing.task_ids)]
 Ids = Annotated[
@@ -35,6 +39,9 @@ TaskNames = Annotated[
     list[str] | None,
     typer.Option("--task", help="Only tasks of this name; may be repeated.", autocompletion=completing.task_names),
 ]
+By = Annotated[str | None, typer.Option("--by", help="Who decides.", show_default="your login name")]
+Role = Annotated[str | None, typer.Option("--role", help="In which role, where the task asks for one.")]
+Note = Annotated[str | None, typer.Option("--note", help="Kept with the decision.")]
 
 
 @commands.command(
@@ -110,3 +117,52 @@ def retry(ids: Ids, database: Database = None, name: Namespace = "headrace", jso
             f"not retried: {', '.join(map(str, missing))} (unknown, not ended, or another task holds its unique key)",
             code=FAILED,
         )
+
+
+@commands.command(epilog=examples("headrace tasks approve 42", "headrace tasks approve 42 --by ann --role finance"))
+def approve(
+    id: Id, by: By = None, role: Role = None, note: Note = None, database: Database = None,
+    name: Namespace = "headrace", json: Json = False,
+) -> None:  # fmt: skip
+    """Let a task run that waits for approval. Exit code 1 when it waits no more, or for another role."""
+    _decide(id, database, name, approved=True, by=by, role=role, note=note, json=json)
+
+
+@commands.command(epilog=examples('headrace tasks reject 42 --note "over budget"'))
+def reject(
+    id: Id, by: By = None, role: Role = None, note: Note = None, database: Database = None,
+    name: Namespace = "headrace", json: Json = False,
+) -> None:  # fmt: skip
+    """End a task that waits for approval as rejected. Exit code 1 when it waits no more, or for another role."""
+    _decide(id, database, name, approved=False, by=by, role=role, note=note, json=json)
+
+
+def _decide(
+    id: int, database: str | None, namespace: str, *, approved: bool, by: str | None, role: str | None,
+    note: str | None, json: bool,
+) -> None:  # fmt: skip
+    from getpass import getuser
+
+    who = by or getuser()
+
+    async def decide(store: "Store") -> "TaskRecord":
+        await _require_role(store, id, role)
+        return await store.decide(id, approved=approved, by=who, note=note)
+
+    record = with_store(database, namespace, decide)
+    if json:
+        print_json(record)
+    else:
+        console.print(f"task {id}: {'approved' if approved else 'rejected'} by {who}", markup=False)
+
+
+async def _require_role(store: "Store", id: int, role: str | None) -> None:
+    from headrace.cli.showing import unknown
+    from headrace.core.payload import loads
+
+    record = (await store.get([id])).get(id)
+    if record is None:
+        raise await unknown(store, id)
+    wanted = loads(record.options).get("approval", {}).get("role")
+    if wanted is not None and role != wanted:
+        raise CommandError(f"task {id} waits for the role {wanted!r}: who has it says --role {wanted}", code=FAILED)

@@ -15,6 +15,7 @@ from headrace.client.leaves import find_refused
 from headrace.core import payload
 from headrace.core.errors import ArgumentError, OptionError, PayloadError
 from headrace.core.outcome import Cancel, RetryAfter, Snooze
+from headrace.workflows.base import Location, Slot
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -67,6 +68,50 @@ class Arguments:
             raise ArgumentError(f"task {self._name}: {error}") from None
         except Exception as error:  # pydantic's serialization error is not a ValueError of its own kind everywhere
             raise ArgumentError(f"task {self._name}: an argument cannot be stored as JSON: {error}") from None
+
+    def dump_partial(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[str, Mapping[str, Any], Mapping[int, Location]]:
+        """As `dump`, of a call where slots stand for what results will give, and where each slot is. What is given is
+        checked by the annotations; an argument with a slot inside of it must be JSON, and is checked when it is whole.
+        """
+        compiled = self.compiled
+        values = dict(self._gather(compiled, args, kwargs))
+        places: dict[int, Location] = {}
+        open_: dict[str, Any] = {}
+        for name in list(values):
+            if (found := _slots(name, values[name])) is None:
+                continue
+            places.update(found)
+            value = values.pop(name)
+            if not isinstance(value, Slot):
+                open_[name] = [None if isinstance(part, Slot) else part for part in value]
+        filled = {place if isinstance(place, str) else str(place[0]) for place in places.values()}
+        self._refuse_gaps(compiled, {*values, *filled})
+        try:
+            checked = compiled.partial.validator.validate_python(values)
+        except ValueError as error:
+            raise ArgumentError(f"task {self._name}: {_explain(error)}") from None
+        if self._strict and (refused := find_refused({**checked, **open_})) is not None:
+            raise ArgumentError(f"task {self._name}: {refused.path!r}: {refused.why}")
+        try:
+            plain = compiled.partial.dump_python(checked, mode="json", exclude=compiled.raw, warnings=False)
+            plain.update((key, checked[key]) for key in compiled.raw if key in checked)
+            return payload.dumps({**plain, **open_}), checked, places
+        except PayloadError as error:
+            raise ArgumentError(f"task {self._name}: {error}") from None
+        except Exception as error:
+            raise ArgumentError(f"task {self._name}: an argument cannot be stored as JSON: {error}") from None
+
+    def _refuse_gaps(self, compiled: "_Compiled", given: set[str]) -> None:
+        for name, parameter in compiled.parameters.items():
+            if name not in given and parameter.default is inspect.Parameter.empty:
+                raise ArgumentError(f"task {self._name}: {name!r} is missing")
+        if compiled.takes_any:
+            return
+        for name in given:
+            if name not in compiled.parameters and name != _REST:
+                raise ArgumentError(f"task {self._name}: there is no parameter {name!r}")
 
     def load(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The typed arguments of a stored call."""
@@ -124,13 +169,13 @@ class Arguments:
         if args:
             names = compiled.positional
             if len(args) > len(names) and compiled.rest is None:
-                raise ArgumentError(
+                raise _surplus(
                     f"task {self._name}: takes {len(names)} positional arguments ({', '.join(names) or 'none'}), "
                     f"was given {len(args)}"
                 )
             for parameter, value in zip(names, args, strict=False):
                 if parameter in values and parameter not in compiled.positional_only:
-                    raise ArgumentError(f"task {self._name}: {parameter!r} was given twice")
+                    raise _surplus(f"task {self._name}: {parameter!r} was given twice")
                 values[parameter] = value
             if len(args) > len(names):
                 values[_REST] = list(args[len(names) :])
@@ -182,6 +227,7 @@ class _Compiled:
         self.positional_only = [
             key for key, p in self.parameters.items() if p.kind is inspect.Parameter.POSITIONAL_ONLY
         ]
+        self._shape = (name, fields, rest_keywords)
         shape = cast("Any", TypedDict)(f"arguments of {name}", fields)
         shape.__pydantic_config__ = ConfigDict(
             extra="allow" if rest_keywords else "forbid", arbitrary_types_allowed=False, ser_json_inf_nan="constants"
@@ -198,6 +244,21 @@ class _Compiled:
         self.load = self.adapter.validator.validate_json
         self.may_hold_refused = not self.is_json or bool(self.raw) or rest_keywords
         self.takes_any = rest_keywords
+        self._partial: TypeAdapter[dict[str, Any]] | None = None
+
+    @property
+    def partial(self) -> "TypeAdapter[dict[str, Any]]":
+        """For calls of which a result will give the rest: nothing is required."""
+        if self._partial is None:
+            from pydantic import ConfigDict, TypeAdapter
+
+            name, fields, rest_keywords = self._shape
+            shape = cast("Any", TypedDict)(f"arguments of {name}", fields, total=False)
+            shape.__pydantic_config__ = ConfigDict(
+                extra="allow" if rest_keywords else "forbid", ser_json_inf_nan="constants"
+            )
+            self._partial = TypeAdapter(shape)
+        return self._partial
 
 
 class Result:
@@ -253,6 +314,22 @@ class Result:
                 f"task {self._name}: the stored result does not fit the annotation: {_explain(error)}; "
                 "app.tasks.get(id).result has it as JSON"
             ) from None
+
+
+def _surplus(message: str) -> ArgumentError:
+    error = ArgumentError(message)
+    error.surplus = True
+    return error
+
+
+def _slots(name: str, value: Any) -> dict[int, Location] | None:
+    """Where the slots of one argument are; None when there is none in it."""
+    if isinstance(value, Slot):
+        return {value.number: name}
+    if not isinstance(value, list | tuple):
+        return None
+    parts = enumerate(cast("Sequence[Any]", value))
+    return {part.number: [name, index] for index, part in parts if isinstance(part, Slot)} or None
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:

@@ -22,15 +22,18 @@ from headrace.core.payload import CodecRegistry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
 from headrace.store.base import Store, StoreClosed, StoreOptions
+from headrace.store.blobs.base import Blobs
+from headrace.store.blobs.opening import open_blobs
 from headrace.store.connect import connect
 
 if TYPE_CHECKING:
     from headrace.client.declaring import Declaration
+    from headrace.client.flows import Flows
 
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
 # What an engine keeps whatever database it is pointed to.
-_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting")
+_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting", "flows")
 
 
 class ResultLoader(Protocol):
@@ -76,6 +79,7 @@ class Engine:
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
+        self.flows: Flows | None = None  # made when the first workflow is
         # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.
         self.clock: Clock | None = None
         self.inline: Inline | None = None
@@ -98,6 +102,7 @@ class Engine:
         self._opening: asyncio.Lock | None = None
         self._forks = -1  # that led to the process of these two
         self._abandoned: list[object] = []
+        self._blobs: tuple[Blobs | None] | None = None  # once it was asked for
 
     def put_aside(self, url: str, settings: Settings, clock: Clock | None) -> Callable[[], None]:
         """For tests: another database from here on. What this returns brings the one of before back, with whatever
@@ -124,6 +129,14 @@ class Engine:
             extra={"echo": settings.echo, "clock": self.clock},
         )
         return connect(url or self.url, options)
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where results are that are too large for the ledger."""
+        if self._blobs is None:
+            settings = self.settings
+            self._blobs = (open_blobs(settings.results_url, database=self.url, name=settings.name),)
+        return self._blobs[0]
 
     async def run[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], *, may_block: bool = False) -> T:
         """Do something with the store, from any thread or loop."""
@@ -224,7 +237,7 @@ class Engine:
     async def _enqueue(self, tasks: Sequence[NewTask], connection: Any) -> list[Enqueued]:
         connection = transaction_of(self) if connection is None else connection
         if connection is not None:
-            answers = await enqueue_in(connection, await self.opened_store(), tasks, asking=self._identity)
+            answers = await enqueue_in(connection, await self.opened_store(), tasks, asking=self.identity)
             self.counting.tasks_created(tasks, answers)
             return answers
         if is_plain(tasks):
@@ -279,7 +292,8 @@ class Engine:
     async def _write(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         return await self._use(lambda store: store.enqueue(tasks))
 
-    async def _identity(self) -> tuple[str, ...]:
+    async def identity(self) -> tuple[str, ...]:
+        """Which database it is, as far as a server can say."""
         return await self.run(lambda store: cast("_Identified", store).identity(), may_block=True)
 
     # On the background loop only.

@@ -82,6 +82,16 @@ class Following:
                 raise
             return await act(other)
 
+    async def with_task[T](self, task: int, act: Callable[[Store], Awaitable[T]]) -> T:
+        """An act that raises NotFound where the task is not."""
+        try:
+            return await act(self._store)
+        except NotFound:
+            other = await self._arrived(f"task {task}", _anything, [task])
+            if other is None:
+                raise
+            return await act(other)
+
     async def enqueue(self, tasks: Sequence[NewTask]) -> list[Enqueued]:
         """Keys and jobs that have moved are decided where they are; then a call is two transactions."""
         try:

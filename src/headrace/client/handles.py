@@ -1,19 +1,25 @@
 """What `enqueue` gives back: the task's id, and ways to ask after it."""
 
 from collections.abc import Generator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine, ResultLoader
+from headrace.client.results import result_text
 from headrace.core.durations import Duration, seconds
-from headrace.core.errors import NotFound, ResultError, ResultExpired, TaskCancelled, TaskFailed
+from headrace.core.errors import NotFound, ResultError, TaskCancelled, TaskFailed
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
 from headrace.store.base import CancelAnswer
+from headrace.workflows.base import Reference
+from headrace.workflows.value import Existing, Output
+
+if TYPE_CHECKING:
+    from headrace.workflows.plan import Planner
 
 
-class Handle[R]:
+class Handle[R](Reference):
     """A task in the ledger. `created` is False when `enqueue` found an unfinished task with the same key.
 
     The async forms start with `a`. The one of `wait` is `await_`, because `await` is a keyword; `await handle` is
@@ -52,8 +58,8 @@ class Handle[R]:
         """
         record = await self._ended(timeout)
         if record.state is TaskState.COMPLETED:
-            return self._value(record)
-        raise await self._failure(record)
+            return await self._value(record)
+        raise await failure_of(self._engine, record)
 
     async def await_(self, timeout: Duration | None = None) -> TaskState:
         """The state in which it ended; TimeoutError when it has not ended within `timeout`."""
@@ -72,6 +78,11 @@ class Handle[R]:
     result = sync_form(aresult)
     wait = sync_form(await_)
     cancel = sync_form(acancel)
+
+    @override
+    def output(self, planner: "Planner") -> Output:
+        """As an argument of a signature that is added to its job: an edge that passes its result."""
+        return Output(value=Existing(self.id), name=f"task {self.id}")
 
     def __await__(self) -> Generator[Any, Any, R]:
         return self.aresult().__await__()
@@ -100,28 +111,31 @@ class Handle[R]:
         except TimeoutError:
             raise TimeoutError(f"task {self.id} has not ended within {limit:g} s; it goes on") from None
 
-    def _value(self, record: TaskRecord) -> R:
-        if record.result is None:
-            if record.result_ref is not None:
-                raise ResultError(f"the result of task {self.id} is a blob: {record.result_ref}")
-            raise ResultExpired(f"the result of task {self.id} ({record.name}) was kept for its time and is gone")
-        text = self._engine.codecs.get(record.codec).decode(record.result)
-        loader = self._result or self._engine.results.get(record.name)
-        return cast("R", loads(text) if loader is None else loader.load(text))
+    async def _value(self, record: TaskRecord) -> R:
+        return cast("R", await value_of(self._engine, record, self._result))
 
-    async def _failure(self, record: TaskRecord) -> ResultError:
-        what = f"task {self.id} ({record.name})"
-        if record.state is not TaskState.FAILED:
-            said = f": {record.error_message}" if record.error_message else ""
-            why = f" ({record.reason})" if record.reason else ""
-            return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=self.id, reason=record.reason)
-        attempts = await self._engine.follow(lambda ledger: ledger.attempts(self.id))
-        traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
-        return TaskFailed(
-            f"{what} failed ({record.reason}) after {record.attempt} attempts: "
-            f"{record.error_class or 'error'}: {record.error_message or 'no message'}",
-            task_id=self.id,
-            reason=record.reason,
-            error_class=record.error_class,
-            remote_traceback=traceback,
-        )
+
+async def value_of(engine: Engine, record: TaskRecord, loader: ResultLoader | None = None) -> Any:
+    """What a task returned that completed."""
+    text = await result_text(engine, record)
+    loader = loader or engine.results.get(record.name)
+    return loads(text) if loader is None else loader.load(text)
+
+
+async def failure_of(engine: Engine, record: TaskRecord) -> ResultError:
+    """What `result` raises for a task that ended otherwise."""
+    what = f"task {record.id} ({record.name})"
+    if record.state is not TaskState.FAILED:
+        said = f": {record.error_message}" if record.error_message else ""
+        why = f" ({record.reason})" if record.reason else ""
+        return TaskCancelled(f"{what} was {record.state}{why}{said}", task_id=record.id, reason=record.reason)
+    attempts = await engine.follow(lambda ledger: ledger.attempts(record.id))
+    traceback = next((attempt.traceback for attempt in reversed(attempts) if attempt.traceback), None)
+    return TaskFailed(
+        f"{what} failed ({record.reason}) after {record.attempt} attempts: "
+        f"{record.error_class or 'error'}: {record.error_message or 'no message'}",
+        task_id=record.id,
+        reason=record.reason,
+        error_class=record.error_class,
+        remote_traceback=traceback,
+    )

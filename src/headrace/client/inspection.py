@@ -7,7 +7,8 @@ from typing import Any
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
 from headrace.client.handles import Handle
-from headrace.core.errors import NotFound
+from headrace.core.errors import ArgumentError, NotAllowed, NotFound
+from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord, read_log_ref
 from headrace.store.base import CancelAnswer, LogLine
@@ -64,6 +65,17 @@ class Tasks:
         await self._engine.readied()
         return again
 
+    async def aapprove(self, id: int, *, by: str, role: str | None = None, note: str | None = None) -> TaskRecord:
+        """Let a task go on that waits for it (`approve()` in a workflow); `by` is who decided.
+
+        NotAllowed when it asks for another role than yours; NotFound; WrongState when it does not wait (any more).
+        """
+        return await self._decide(id, True, by, role, note)
+
+    async def areject(self, id: int, *, by: str, role: str | None = None, note: str | None = None) -> TaskRecord:
+        """Refuse a task that waits for approval: it has ended, and what waits for it is cancelled. As `approve`."""
+        return await self._decide(id, False, by, role, note)
+
     async def aattempts(self, id: int) -> list[AttemptRecord]:
         """Every execution of the task, and every report that was refused."""
         return await self._engine.follow(lambda ledger: ledger.attempts(id))
@@ -77,10 +89,27 @@ class Tasks:
         """How many tasks are in each live state, and how many had each outcome."""
         return await self._engine.run(lambda store: store.counts())
 
+    async def _decide(self, id: int, approved: bool, by: str, role: str | None, note: str | None) -> TaskRecord:
+        if not by.strip():
+            raise ArgumentError(f"task {id}: say who decides, by='…'")
+        record = await self.aget(id)
+        # What it asks for was written with it and never changes: this cannot race with the decision.
+        wanted = loads(record.options).get("approval", {}).get("role")
+        if wanted is not None and role != wanted:
+            yours = "no role was given" if role is None else f"this is {role!r}"
+            raise NotAllowed(f"task {id} is decided by who has the role {wanted!r}, and {yours}; nothing changed")
+        decided = await self._engine.follow(
+            lambda ledger: ledger.with_task(id, lambda store: store.decide(id, approved=approved, by=by, note=note))
+        )
+        await self._engine.readied()
+        return decided
+
     get = sync_form(aget)
     list = sync_form(alist)
     cancel = sync_form(acancel)
     retry = sync_form(aretry)
+    approve = sync_form(aapprove)
+    reject = sync_form(areject)
     attempts = sync_form(aattempts)
     logs = sync_form(alogs)
     counts = sync_form(acounts)

@@ -1,17 +1,19 @@
 """From one call to the row it becomes. What does not depend on the arguments is worked out once per set of options."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.client.engine import Engine
 from headrace.client.keys import debounce_delay, keys_of
 from headrace.client.options import UNSET, Options
 from headrace.core import payload
 from headrace.core.batch import Batch, Template
+from headrace.core.errors import OptionError
 from headrace.core.limits import Gate, gates_for
 from headrace.core.payload import JSON_CODEC, Codec
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask
+from headrace.workflows.base import Location, Slot
 
 if TYPE_CHECKING:
     from headrace.client.task import Task
@@ -62,6 +64,21 @@ class Preparation:
             row = {**row, **self._by_arguments(text, self._arguments.with_defaults(checked))}
         return NewTask(arguments=self._codec.encode(text), **row)
 
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[NewTask, Mapping[int, Location]]:
+        """The same for a call where slots stand for some arguments, and where each of them is."""
+        if not _has_slots(args) and not _has_slots(kwargs.values()):
+            return self(args, kwargs), {}
+        text, checked, places = self._arguments.dump_partial(args, kwargs)
+        row = self._constant
+        if self._template is None:
+            if self._options.unique is True:
+                raise OptionError(
+                    f"task {self._name}: unique=True goes by the arguments, and a result will give some of them; "
+                    "name a key: unique='…'"
+                )
+            row = {**row, **self._by_arguments(text, self._arguments.with_defaults(checked))}
+        return NewTask(arguments=self._codec.encode(text), **row), places
+
     def one(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[NewTask]:
         """The same as what an enqueue takes."""
         if self._template is None:
@@ -90,6 +107,14 @@ class Preparation:
             )
             found["gates"] = merged_gates(gates, self._queue_gates)
         return found
+
+
+def _has_slots(values: Iterable[Any]) -> bool:
+    return any(
+        isinstance(value, Slot)
+        or (isinstance(value, list | tuple) and any(isinstance(part, Slot) for part in cast("Sequence[Any]", value)))
+        for value in values
+    )
 
 
 def effective_retry(engine: Engine, options: Options) -> Retry:

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from headrace.client.arguments import Arguments, Result
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
+from headrace.client.flows import Flows, flows_of
 from headrace.client.handles import Handle
 from headrace.client.options import UNSET, OptionArguments, Options
 from headrace.client.preparing import Preparation
 from headrace.core.errors import ArgumentError, OptionError
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask, Pool
+from headrace.workflows.base import Location
+from headrace.workflows.compose import Group
+from headrace.workflows.compose import map as map_items
+from headrace.workflows.compose import starmap as starmap_items
+from headrace.workflows.signatures import Signature
 
 if TYPE_CHECKING:
     from headrace.scheduling.declaration import Schedule, When
@@ -76,6 +82,23 @@ class Task[**P, R]:
         """What `enqueue` would write: validated, and nothing is written. For `app.jobs.create(tasks=[...])`."""
         return self._prepare(args, kwargs)
 
+    def s(self, *args: Any, **kwargs: Any) -> Signature[R]:
+        """A part of a workflow: a call with these arguments. What comes before it, if something does, gives its result
+        as the first argument, before these."""
+        return Signature(task=self, args=args, kwargs=kwargs)
+
+    def si(self, *args: P.args, **kwargs: P.kwargs) -> Signature[R]:
+        """The same, with exactly these arguments: it waits for what comes before it, and takes no result."""
+        return Signature(task=self, args=args, kwargs=kwargs, immutable=True)
+
+    def map(self, items: Iterable[Any]) -> Group[R]:
+        """A group of one call for each item."""
+        return map_items(self, items)
+
+    def starmap(self, items: Iterable[Iterable[Any]]) -> Group[R]:
+        """A group of one call for each item, which is the list of its arguments."""
+        return starmap_items(self, items)
+
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Write the task. When this returns it is durable, or part of your own transaction.
 
@@ -119,6 +142,19 @@ class Task[**P, R]:
     enqueue_many = sync_form(aenqueue_many)
 
     @property
+    def origin(self) -> Flows:
+        """What makes workflows of its app (workflows.base.Origin)."""
+        return flows_of(self._engine)
+
+    def prepare_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[NewTask, Mapping[int, Location]]:
+        """For workflows: as `prepare`, where slots stand for what results will give."""
+        if self.options.connection is not None:
+            raise OptionError(
+                f"task {self.name}: connection belongs to one enqueue; a workflow has a transaction of its own"
+            )
+        return self._prepare.call(args, kwargs)
+
+    @property
     def arguments(self) -> Arguments:
         return self._arguments
 
@@ -134,7 +170,7 @@ class Task[**P, R]:
         return f"<Task {self.name}>"
 
     def _chunks(self, calls: Iterable[Call]) -> Iterator[Sequence[NewTask]]:
-        remaining = map(_split, calls)
+        remaining = (_split(call) for call in calls)
         while chunk := self._prepare.many(islice(remaining, CHUNK)):
             yield chunk
 

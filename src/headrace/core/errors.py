@@ -18,18 +18,21 @@
     │   ├── StoreUnavailable     cannot be reached now; safe to try again
     │   ├── SchemaError          no schema, an older one, or one newer than this code
     │   └── MissingExtra         the driver for this URL is not installed
+    ├── DataError                a table cannot be made, sliced or read as asked
+    │   └── ObjectExists         an object of that id is there already
     ├── MoveError                `db move` cannot begin, or found a difference
     ├── ResultError
     │   ├── TaskFailed           with the remote traceback
     │   ├── TaskCancelled
     │   └── ResultExpired
-    ├── NotFound                 no task, job, worker or queue of that id
+    ├── NotFound                 no task, job, worker, queue or object of that id
     ├── WrongState               the act is not allowed in the state the thing is in
     ├── LeaseLost                this worker's lease is gone; it stops and starts anew
     ├── RunningLoop              a blocking call on a thread that runs an event loop
     ├── NoCurrentTask            `current` used outside a running task
     ├── NotAllowed               this person may not decide that
     ├── WaitTimeout              `current.wait`: the event did not come in time
+    ├── DurableError             durable calls that cannot be told apart, or were made to go on after a suspension
     └── control raised inside tasks
         ├── Permanent            never retry this
         ├── Transient            retry this even where the policy would not
@@ -68,6 +71,8 @@ class PayloadError(EnqueueError, ValueError):
 
 class ArgumentError(EnqueueError, TypeError):
     """Arguments do not fit the signature of the task."""
+
+    surplus = False  # one more was given than the task has room for
 
 
 class GraphError(EnqueueError, ValueError):
@@ -135,6 +140,14 @@ class MissingExtra(StoreError, ImportError):
     """An optional package is needed for this and is not installed."""
 
 
+class DataError(HeadraceError, ValueError):
+    """A table cannot be made of this, or has no such rows or columns; nothing was written."""
+
+
+class ObjectExists(DataError):
+    """An object of that id is there already, and nothing changed."""
+
+
 class MoveError(HeadraceError):
     """A ledger cannot be moved, or a row did not arrive as it was."""
 
@@ -178,7 +191,7 @@ class ResultExpired(ResultError):
 
 
 class NotFound(HeadraceError, LookupError):
-    """No task, job, worker or queue of that id."""
+    """No task, job, worker, queue or object of that id."""
 
 
 class WrongState(HeadraceError):
@@ -203,6 +216,10 @@ class NotAllowed(HeadraceError, PermissionError):
 
 class WaitTimeout(HeadraceError, TimeoutError):
     """`current.wait` waited as long as it was told, and the event did not come."""
+
+
+class DurableError(HeadraceError, RuntimeError):
+    """A durable call that cannot be: two of one name in a task, or one after a suspension that the task caught."""
 
 
 class Permanent(HeadraceError):

@@ -79,12 +79,21 @@ class Retried:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
     """A durable step gave the slot back: resume after `delay`, when the event of the wait named `step` arrives (or its
-    time is over), or when `task` has ended. Never charged.
+    time is over, `delay` after the wait began), or when `task` has ended. Never charged.
     """
 
     delay: float | None = None
     step: str | None = None
     task: int | None = None
+
+
+class Suspend(BaseException):
+    """Raised into the task's code by a durable call. Not an Exception, so that `except Exception` lets it through."""
+
+    def __init__(self, step: str, suspended: Suspended) -> None:
+        super().__init__(step)
+        self.step = step
+        self.suspended = suspended
 
 
 @value

@@ -23,7 +23,8 @@ _DEEPEST = 254  # orjson's own limit; a value that contains itself meets it too
 def dumps(value: object) -> str:
     """Canonical JSON of `value`, or PayloadError that names the path (`$.user[3].score`) of what it cannot carry.
 
-    Aware datetimes, dates and times become ISO text, UUIDs text, enum members their value, tuples lists.
+    Aware datetimes, dates and times become ISO text, UUIDs text, enum members their value, tuples lists; a value that
+    has `__headrace_json__` (a table, which goes by its id) what that gives.
     """
     try:
         data = orjson.dumps(value, _encode_foreign, _OPTIONS)
@@ -45,7 +46,9 @@ def loads(text: str | bytes) -> Any:
         raise PayloadError(f"the stored payload is not JSON: {error}") from error
 
 
-def _encode_foreign(value: object) -> str:
+def _encode_foreign(value: object) -> object:
+    if hasattr(value, "__headrace_json__"):
+        return cast("Any", value).__headrace_json__()
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise TypeError("naive datetime")
@@ -133,6 +136,8 @@ def _refusal_of_leaf(value: object) -> str | None:
     if isinstance(value, datetime) and value.utcoffset() is None:
         return "the datetime is naive; give it a timezone, for example datetime.now(UTC)"
     if value is None or type(value) is float or isinstance(value, datetime | date | UUID):
+        return None
+    if hasattr(value, "__headrace_json__"):
         return None
     if isinstance(value, time):
         return None if value.tzinfo is None else "a time of day with a timezone has no fixed meaning; pass a datetime"

@@ -185,7 +185,9 @@ def settle(
                 return cancelled(Reason.USER, None, charged=False)
             awaits = task if step is None else step
             state = TaskState.PENDING if awaits is None else TaskState.BLOCKED
-            return write(state, delay=wait or 0.0, attempt=AttemptState.SUSPENDED, awaits=awaits)
+            # What awaits something is due when that comes; its delay is the store's, which has counted from the first.
+            delayed = 0.0 if awaits is not None else wait or 0.0
+            return write(state, delay=delayed, attempt=AttemptState.SUSPENDED, awaits=awaits)
         case Cancelled(reason=reason, message=message):
             return cancelled(reason, message, charged=execution.ran_for is not None)
         case Released(delay=wait, suspect=suspect, attempt=attempt):

@@ -297,6 +297,30 @@ class Edge:
     place: int  # among the edges of its task
 
 
+class Outlined(NamedTuple):
+    """What a graph is drawn of: a task of a job, without its payloads."""
+
+    id: int
+    name: str
+    label: str | None  # what its composition calls it
+    state: TaskState
+    reason: str | None
+    critical: bool
+    waiting_on: str | None
+    started_at: float | None  # seconds since 1970
+    finished_at: float | None
+    error: str | None  # class and the beginning of the message, of one that failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobHooks:
+    """The names of the tasks that run when a job ends, and whether the one of its present run was enqueued."""
+
+    on_success: str | None = None
+    on_failure: str | None = None
+    enqueued: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
     """The result of a task, for one that waited for it. `state` other than completed has none."""

@@ -44,7 +44,8 @@ class Source(Protocol):
 
     A child imports `target` ("module:attribute"). The attribute is a Source itself, or has one as its attribute
     `source`. A Source may have a method `resources()` that gives an async context manager of `Mapping[str, Any]`: it is
-    entered once per child, before the first task, and left when the child is retired.
+    entered once per child, before the first task, and left when the child is retired. One with a method `ledger` (see
+    executors.ledger.Keeper) lets tasks use durable steps.
     """
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:

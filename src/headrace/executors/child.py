@@ -217,7 +217,7 @@ class Child:
         policy = order.policy or entry.retry
         limits = Limits(soft=order.soft, hard=order.hard)
         launch = Launch(claim=claim, entry=entry, options=order.options, limits=limits, policy=policy)
-        context = Context(claim, channel=self, options=order.options, worker=self._config.worker)
+        context = Context(claim, channel=self, options=order.options, worker=self._config.worker, source=self._source)
         call = prepare(launch, entry, context, self._resources)
         if isinstance(call, Ran):
             return call
@@ -255,7 +255,9 @@ class Child:
                 TypeError(f"{call.entry.name} is a `def` that returned an awaitable; declare it `async def`"),
                 launch.policy,
             )
-        return outcome_of_value(value, call.entry, launch.policy, result_limit=self._config.result_limit)
+        return outcome_of_value(
+            value, call.entry, launch.policy, context=context, result_limit=self._config.result_limit
+        )
 
     @staticmethod
     def _inside(call: Call, context: Context) -> Any:

@@ -4,18 +4,24 @@
 process. What it says goes to a `Channel`: the worker's own object, or in a child one that writes to the pipe.
 """
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from mmap import mmap
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from headrace.core.durations import Duration
 from headrace.core.errors import NoCurrentTask
 from headrace.core.task import ClaimedTask, Ref
+from headrace.executors.ledger import Ledger
 from headrace.telemetry.events import EXECUTORS
 from headrace.telemetry.running import SOURCES, fields_of
+
+if TYPE_CHECKING:
+    from headrace.executors.durable import Durable
 
 type Level = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -82,14 +88,29 @@ class Control:
 class Context:
     """The running attempt. A parameter annotated `Context` is injected; `current` is the same object."""
 
-    __slots__ = ("_channel", "_claim", "control", "options", "worker")
+    __slots__ = ("__weakref__", "_channel", "_claim", "_source", "control", "durable", "options", "worker")
 
-    def __init__(self, claim: ClaimedTask, *, channel: Channel, options: Mapping[str, Any], worker: str) -> None:
+    def __init__(
+        self,
+        claim: ClaimedTask,
+        *,
+        channel: Channel,
+        options: Mapping[str, Any],
+        worker: str,
+        source: object | None = None,
+    ) -> None:
         self._claim = claim
         self._channel = channel
+        self._source = source
         self.options = options
         self.worker = worker
         self.control = Control()
+        self.durable: Durable | None = None  # once it has made a durable call; for executors
+
+    @property
+    def claim(self) -> ClaimedTask:
+        """What executors know of it."""
+        return self._claim
 
     @property
     def task_id(self) -> int:
@@ -156,8 +177,77 @@ class Context:
         """Say that it is alive, where nothing else does."""
         self._channel.heartbeat(Ref(self._claim.id, self._claim.claim_no))
 
+    # Durable steps. In an `async def` each of them is awaited; where no loop runs it blocks and gives the value itself.
+
+    def step[**P](self, name: str, fn: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call `fn` and store what it returns under this name, once: later attempts get the stored value, and `fn` is
+        not called again. The name must be unique within the task. The value goes through JSON, like a result.
+
+        When the process dies after `fn` has run and before its value is stored, `fn` runs again: make its effect
+        idempotent (`current.task_id` with the name of the step is a key for that).
+        """
+        durable = self._durable("step")
+        name, awaited = durable.named("step", name), _is_on_a_loop()
+        return durable.done("step", durable.step(name, fn, args, kwargs, awaited=awaited), awaited=awaited)
+
+    def sleep(self, duration: Duration, *, name: str | None = None) -> Any:
+        """Give the slot back and go on after so long, counted from the first time."""
+        durable = self._durable("sleep")
+        return durable.done("sleep", durable.sleep(durable.named("sleep", name), duration), awaited=_is_on_a_loop())
+
+    def wait(self, event: str, key: str = "", timeout: Duration | None = None, *, name: str | None = None) -> Any:
+        """Give the slot back until `app.send(event, key, payload)`: the payload. WaitTimeout after `timeout`.
+
+        The event may have been sent before: each wait takes the oldest that was sent since the task was enqueued and
+        that no other wait of the task has taken.
+        """
+        durable = self._durable("wait")
+        program = durable.wait(durable.named("wait", name), event, key, timeout)
+        return durable.done("wait", program, awaited=_is_on_a_loop())
+
+    def call(self, call: Any, *, name: str | None = None) -> Any:
+        """Run another task, `current.call(child.s(1))`, and give the slot back until it has ended: its result.
+
+        TaskFailed or TaskCancelled when it has none. In a job, the child belongs to the same job.
+        """
+        durable = self._durable("call")
+        program = durable.call(durable.named("call", name), call)
+        return durable.done("call", program, awaited=_is_on_a_loop())
+
+    @property
+    def job(self) -> Any:
+        """The job of this task: `current.job.add(other.s(1))`. NoCurrentTask where it belongs to none."""
+        if self._claim.job is None:
+            raise NoCurrentTask(f"there is no current job: task {self.task_id} ({self.name}) belongs to none")
+        return self._ledger("job").job()
+
+    def _durable(self, act: str) -> "Durable":
+        if self.durable is None:
+            # Imported here: a task without durable calls pays nothing for them.
+            from headrace.executors.durable import Durable
+
+            self.durable = Durable(self._claim, self._ledger(act))
+        return self.durable
+
+    def _ledger(self, act: str) -> Ledger:
+        make = getattr(self._source, "ledger", None)
+        if make is None:
+            raise NoCurrentTask(
+                f"current.{act} needs a ledger, and what runs task {self.task_id} ({self.name}) has none"
+            )
+        return make(self._claim, self.worker)
+
     def __repr__(self) -> str:
         return f"<Context {self.name} task={self.task_id} attempt={self.attempt}/{self.max_attempts}>"
+
+
+def _is_on_a_loop() -> bool:
+    """Whether what is called here is to be awaited: a loop runs on this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _plain(number: float) -> float:

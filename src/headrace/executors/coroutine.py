@@ -161,7 +161,8 @@ class Attempt:
             self.finish(timed_out(launch.limits.hard))
             return
         assert launch.entry is not None
-        self.finish(outcome_of_value(value, launch.entry, launch.policy, result_limit=self._limit))
+        context = self.context
+        self.finish(outcome_of_value(value, launch.entry, launch.policy, context=context, result_limit=self._limit))
 
     def _raised(self, error: BaseException) -> None:
         self.context.control.open = False
@@ -196,7 +197,8 @@ class Attempt:
         self.task.add_done_callback(self.task_ended)
         self._arm(loop)
         await self._done
-        if self.timed_out or self.context.control.interrupted or self.context.cancelled:
+        context = self.context
+        if self.timed_out or context.control.interrupted or context.cancelled or context.durable is not None:
             self._cancel_what_it_started(loop)
 
     # --- limits and stop ----------------------------------------------------------------------------------------------
@@ -251,7 +253,9 @@ class Attempt:
             self.task.cancel()
 
     def _cancel_what_it_started(self, loop: asyncio.AbstractEventLoop) -> None:
-        """An exception raised at an `await` inside a task group leaves the group's tasks behind."""
+        """An exception raised at an `await` inside a task group leaves the group's tasks behind. What goes on beside a
+        suspended task would do its work, and the next attempt would do it again.
+        """
         for task in asyncio.all_tasks(loop):
             if task is not self.task and task.get_context().get(running) is self.context:
                 task.cancel()
@@ -322,7 +326,7 @@ class CoroutineExecutor:
 
     def _entered(self, launch: Launch, entry: Entry, index: int) -> "Attempt | Ran":
         claim, host, table, limits = launch.claim, self._host, self._slots.table, launch.limits
-        context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker)
+        context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker, source=host.source)
         soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
         entered = table.enter(
             index,

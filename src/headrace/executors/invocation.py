@@ -36,6 +36,7 @@ from headrace.core.states import AttemptState, Reason
 from headrace.core.task import ErrorInfo
 from headrace.executors.base import Entry, Launch, Ran, Source
 from headrace.executors.context import Channel, Context, QuietChannel
+from headrace.executors.suspension import suspended_by, swallowed
 from headrace.telemetry.tracing import Tracing
 
 RESULT_LIMIT = 16 * 1024 * 1024
@@ -56,6 +57,7 @@ class Host:
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     worker: str = ""
     result_limit: int = RESULT_LIMIT
+    source: Source | None = None  # has the ledger of durable calls, where there is one
     tracing: Tracing | None = None  # for what has no function that middleware could wrap
 
 
@@ -92,7 +94,12 @@ def prepare(launch: Launch, entry: Entry, context: Context, resources: Mapping[s
     return Call(entry, args, kwargs)
 
 
-def outcome_of_value(value: Any, entry: Entry, policy: Retry, *, result_limit: int = RESULT_LIMIT) -> Outcome:
+def outcome_of_value(
+    value: Any, entry: Entry, policy: Retry, *, context: Context, result_limit: int = RESULT_LIMIT
+) -> Outcome:
+    durable = context.durable
+    if durable is not None and durable.suspend is not None:
+        return permanent(swallowed(context.claim, durable.suspend), policy)
     if isinstance(value, _CONTROL):
         return _outcome_of_control(value, policy)
     try:
@@ -136,6 +143,8 @@ def outcome_of_exception(error: BaseException, policy: Retry, *, stop_reason: st
     """What an exception that left user code means. `stop_reason` is set when the attempt was told to stop."""
     if stop_reason is not None and isinstance(error, asyncio.CancelledError | Stopped):
         return Cancelled(reason=stop_reason)
+    if (suspended := suspended_by(error)) is not None:
+        return suspended
     if isinstance(error, BreakerOpen):
         return Released(delay=_breaker_delay(error), attempt=AttemptState.RELEASED)
     signature = signature_of(error, policy)

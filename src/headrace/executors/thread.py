@@ -73,7 +73,7 @@ class ThreadAttempt:
                 self._shut()
         if error is not None:
             return outcome_of_exception(error, policy, stop_reason=control.stop_reason)
-        return outcome_of_value(value, call.entry, policy, result_limit=limit)
+        return outcome_of_value(value, call.entry, policy, context=self.context, result_limit=limit)
 
     def _shut(self) -> None:
         with self.lock:
@@ -149,7 +149,10 @@ class ThreadExecutor:
         index = self._slots.take() if len(self._busy) < self._size else None
         if index is None:
             return Ran(outcome=Released())
-        context = Context(launch.claim, channel=self._channel, options=launch.options, worker=self._host.worker)
+        host = self._host
+        context = Context(
+            launch.claim, channel=self._channel, options=launch.options, worker=host.worker, source=host.source
+        )
         attempt = ThreadAttempt(launch, context, index, loop.create_future())
         # Before the arguments are loaded: their types are user code, and may end the process or never return.
         self._enter(attempt, loop)

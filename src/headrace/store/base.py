@@ -19,16 +19,18 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from headrace.core.errors import StoreError
 from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
-from headrace.core.states import JobState
+from headrace.core.states import JobState, TaskState
 from headrace.core.task import (
     AttemptRecord,
     ClaimedTask,
     Edge,
     Enqueued,
     Input,
+    JobHooks,
     JobRecord,
     NewJob,
     NewTask,
+    Outlined,
     QueueRecord,
     Received,
     Ref,
@@ -377,6 +379,23 @@ class Graphs(Protocol):
         ...
 
 
+class Outlines(Protocol):
+    """A whole job, for whoever looks at it."""
+
+    async def outline(self, job: int, *, after: int = 0, limit: int = 10_000) -> list[Outlined]:
+        """Its tasks in the order of their ids, those behind the id `after`: a page. A task that ends between two pages
+        is on one of them."""
+        ...
+
+    async def tally(self, job: int) -> list[tuple[str, TaskState, int]]:
+        """How many tasks it has of each name and state. Counts all of them: not for services."""
+        ...
+
+    async def hooks_of_job(self, job: int) -> JobHooks:
+        """Of one that does not exist: none."""
+        ...
+
+
 class Schedules(Protocol):
     """What fires when. A schedule is known by its name; its id is the store's."""
 
@@ -588,6 +607,7 @@ class Store(
     Liveness,
     Jobs,
     Graphs,
+    Outlines,
     Schedules,
     Queues,
     Inspection,

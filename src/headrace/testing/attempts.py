@@ -62,7 +62,7 @@ async def run(launch: Launch, place: Place, channel: Channel, tally: Tally) -> R
             claim=launch.claim, entry=entry, options=launch.options, limits=launch.limits, policy=launch.policy
         )
     resources: Mapping[str, Any] = await place.rooms.resources(blocking=blocking)
-    context = Context(launch.claim, channel=channel, options=launch.options, worker=place.worker)
+    context = Context(launch.claim, channel=channel, options=launch.options, worker=place.worker, source=place.source)
     call = prepare(launch, entry, context, resources)
     if isinstance(call, Ran):
         return call
@@ -127,7 +127,7 @@ def _outcome(launch: Launch, call: Call, context: Context, inside: Around) -> Ou
             TypeError(f"{call.entry.name} is a `def` that returned an awaitable; declare it `async def`"),
             launch.policy,
         )
-    return outcome_of_value(value, call.entry, launch.policy)
+    return outcome_of_value(value, call.entry, launch.policy, context=context)
 
 
 async def _on_thread[T](work: Callable[[], T]) -> T:

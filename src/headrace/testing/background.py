@@ -23,6 +23,7 @@ from headrace.store.base import Store
 from headrace.testing.application import TestedApp
 from headrace.testing.errors import StillWaiting
 from headrace.testing.overriding import must_be_overridden
+from headrace.worker.keeping import result_limit
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
@@ -151,7 +152,13 @@ def _in_process(worker: Worker, resources: Mapping[str, Any]) -> Mapping[Pool, E
     options, slots = worker.options, worker.slots
     assert slots is not None
     assert worker.words is not None
-    host = Host(channel=worker.words, resources=resources, worker=worker.id)
+    host = Host(
+        channel=worker.words,
+        resources=resources,
+        worker=worker.id,
+        source=worker.app,
+        result_limit=result_limit(worker.app),
+    )
     return {
         "coroutine": CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host),
         "child": ThreadExecutor(threads=options.children, slots=slots, host=host, supervised=False),

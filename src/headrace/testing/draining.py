@@ -45,7 +45,8 @@ def drain(
 
     `queue` names the queues, by default all. What is not due yet stays, unless `with_scheduled` (tasks that were given
     a later time) or `with_retries` (those that wait after an attempt: retries, snoozes, rates) say to move the clock
-    to each next one. A task that fails, or is left waiting for another attempt, raises TasksFailed once everything has
+    to each next one. One that waits for an event goes on when that is sent, or when the clock was moved past the end of
+    its wait. A task that fails, or is left waiting for another attempt, raises TasksFailed once everything has
     run, or is only counted where `raise_on_failure` is False. More than `limit` runs raise TooManyRuns.
 
     The app must have been pointed to a database of the test, else NotOverridden: see `override`.
@@ -102,6 +103,7 @@ async def _drain(
     tally = Tally()
     before, app.engine.inline = app.engine.inline, app.engine.inline or WhileWaiting(runner, limit=limit)
     try:
+        await runner.deliver()
         await runner.run_ready(tally, limit=limit)
         while (with_scheduled or with_retries) and await runner.skip_wait(
             tally, retries=with_retries, scheduled=with_scheduled

@@ -68,15 +68,20 @@ class Override:
 
     def _point(self, stack: ExitStack) -> None:
         app, url = self.app, self.url
-        changes: dict[str, Any] = {"database_url": url, "name": self.name}
+        # Large results and tables go beside the test's own database, never to the place of the real one.
+        changes: dict[str, Any] = {"database_url": url, "name": self.name, "results_url": None, "data_url": None}
         if self._url is None:
             changes["synchronous"] = "OFF"  # nobody opens this file after a power cut
         settings = dataclasses.replace(app.settings, **changes)
         kept = {name: getattr(app, name) for name in ("settings", "name", "url", "store_url")}
         bring_back = app.engine.put_aside(url, settings, self.clock)
+        data = vars(app).pop("data", None)  # made at its first use, of the settings of then
 
         def restore() -> None:
             bring_back()
+            vars(app).pop("data", None)
+            if data is not None:
+                vars(app)["data"] = data
             for name, value in kept.items():
                 setattr(app, name, value)
 

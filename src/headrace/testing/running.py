@@ -12,10 +12,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
+from headrace.client.bridge import on_store
 from headrace.client.engine import Engine
 from headrace.core.clock import MovableClock
 from headrace.core.lanes import Lane
-from headrace.core.outcome import Cancelled, Released
+from headrace.core.outcome import Cancelled, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref, TaskFilter, TaskRecord, Want
@@ -29,6 +30,9 @@ from headrace.testing.tally import Tally
 from headrace.worker.execution import Pipeline
 from headrace.worker.holding import Held
 from headrace.worker.identity import new_worker_id
+from headrace.worker.inputs import OPTION as INPUTS
+from headrace.worker.inputs import Inputs
+from headrace.worker.keeping import result_keeper
 from headrace.worker.options import WorkerOptions
 from headrace.worker.services.words import Words
 from headrace.worker.worker import worker_record
@@ -104,6 +108,8 @@ class Runner:
                 if held.ref not in admission.admitted:
                     return
             prepared = self._pipeline.prepare(claim)
+            if isinstance(prepared, Launch) and INPUTS in prepared.options:
+                prepared = await self._filled(prepared)
             if isinstance(prepared, Launch):
                 launch = prepared
                 ran = await self._entered(launch, tally, words)
@@ -114,7 +120,7 @@ class Runner:
             if isinstance(ran.outcome, Released) and (ran.unknown or launch is None):
                 tally.unknown[claim.id] = claim.name
             await words.flush()
-            await self._finish(self._settled(held, ran, launch))
+            await self._finish(self._settled(held, await self._kept(held.ref, ran), launch))
         except BaseException:
             # Interrupted: by Ctrl-C, or because the test was cancelled. Nobody would ever finish it.
             await self._finish(self._settled(held, Ran(outcome=Released()), launch))
@@ -136,20 +142,35 @@ class Runner:
             case Started.REFUSED:
                 return None
 
+    async def _kept(self, ref: Ref, ran: Ran) -> Ran:
+        keeper = result_keeper(self.app)
+        return ran if keeper is None or not keeper.wants(ran) else await on_store(lambda: keeper.kept(ref, ran))
+
     def _settled(self, held: Held, ran: Ran, launch: Launch | None) -> Settlement:
         executor = EXECUTOR if ran.ran_for is not None else None
         return self._pipeline.settle(held, ran.outcome, launch=launch, ran_for=ran.ran_for, executor=executor)
 
     async def _finish(self, settlement: Settlement) -> None:
-        await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        report = await self._engine.run(lambda store: store.finish(self.worker, [settlement]))
+        while report.releasing and await self._engine.run(lambda store: store.release()):
+            pass
+
+    async def _filled(self, launch: Launch) -> Launch | Outcome:
+        """On the loop of the store: whoever blocks has none on which it could read several results at once."""
+        engine = self._engine
+
+        async def fill(store: Store) -> Launch | Outcome:
+            return await Inputs(read=store.inputs, codecs=engine.codecs, blobs=lambda: engine.blobs).filled(launch)
+
+        return await engine.run(fill)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def skip_wait(self, tally: Tally, *, retries: bool, scheduled: bool) -> bool:
         """Move the clock to the next instant at which a task of that kind is due; False when none waits."""
         now = await self._engine.run(lambda store: store.now())
-        waits = [
-            record
+        due = [
+            record.eligible_at
             for record in await self.pending()
             if record.waiting_on is None
             and record.eligible_at > now
@@ -157,13 +178,18 @@ class Runner:
             # A task that was claimed before waits after an attempt; one that never was, for the time it was given.
             and (retries if record.claim_no > 0 else scheduled)
         ]
-        if not waits:
+        if not due:
             return False
-        self._movable_clock().move_to(min(record.eligible_at for record in waits))
+        self._movable_clock().move_to(min(due))
         # What a worker does on the side, in case somebody's time has come.
+        await self.deliver()
         await self._engine.run(lambda store: store.expire())
         await self._engine.run(lambda store: store.unpark())
         return True
+
+    async def deliver(self) -> None:
+        """Resume those whose wait is over, or whose event came by somebody's own transaction."""
+        await self._engine.run(lambda store: store.deliver())
 
     def _movable_clock(self) -> MovableClock:
         clock: Any = self._engine.clock

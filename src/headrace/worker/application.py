@@ -10,8 +10,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
 from headrace.core.errors import HeadraceError, SettingsError, StoreUnavailable
+from headrace.core.payload import CodecRegistry
 from headrace.executors.base import Source
 from headrace.store.base import Store
+from headrace.store.blobs.base import Blobs
 from headrace.store.moved import moved_to
 from headrace.telemetry.tracing import Tracing
 from headrace.worker.options import WorkerOptions
@@ -77,6 +79,20 @@ def has_child_tasks(app: Application) -> bool:
 def tracing_of(app: Application) -> Tracing | None:
     """What makes the app's spans, where it asked for them."""
     return getattr(app, "tracing", None)
+
+
+def blobs_of(app: Application) -> Blobs | None:
+    """Where the app keeps results that are too large for its ledger, if anywhere."""
+    return getattr(app, "blobs", None)
+
+
+def inline_of(app: Application) -> int:
+    """Bytes of a result that stays in the ledger where there is such a place."""
+    return getattr(getattr(app, "settings", None), "result_inline", 65_536)
+
+
+def codecs_of(app: Application) -> CodecRegistry:
+    return getattr(app, "codecs", None) or CodecRegistry()
 
 
 def load(target: str) -> Application:

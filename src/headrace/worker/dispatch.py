@@ -24,6 +24,9 @@ from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault, unknown
 from headrace.worker.finishing import Finisher, Landed
 from headrace.worker.holding import Held, Holding, Stage
+from headrace.worker.inputs import OPTION as INPUTS
+from headrace.worker.inputs import Inputs
+from headrace.worker.keeping import ResultKeeper
 from headrace.worker.options import WorkerOptions
 from headrace.worker.starting import Starter
 
@@ -50,8 +53,12 @@ class Dispatcher:
         finished: Callable[[Ref], None],
         slots: SlotRange | None = None,
         tracing: Tracing | None = None,
+        inputs: Inputs | None = None,
+        keeper: ResultKeeper | None = None,
     ) -> None:
         self._tracing = tracing
+        self._inputs = inputs
+        self._keeper = keeper
         self._store = store
         self._worker = worker
         self._pipeline = pipeline
@@ -79,6 +86,7 @@ class Dispatcher:
         self.buffer = Buffer(retry_ratio=options.retry_ratio, slots=slots)
         self.counts = {"completed": 0, "failed": 0, "refused": 0}
         self.on_delay: Callable[[], None] | None = None  # something was given back that is due soon
+        self.on_releasing: Callable[[], None] | None = None  # more was freed than one transaction takes
         self.on_finished: Callable[[Sequence[tuple[ClaimedTask, Settlement]]], None] | None = None
         self.claimer = Claimer(
             store=store,
@@ -225,6 +233,9 @@ class Dispatcher:
             if not isinstance(launch, Launch):
                 self._settle(held, launch)
                 return True
+            if INPUTS in launch.options:
+                self._in_background(held, self._fill_and_run(held, executor, launch))
+                return False
             if self._bus.hears(TasksStarted):
                 self._announce(held, now)
             if held.trace is not None:
@@ -232,6 +243,9 @@ class Dispatcher:
             held.entered = now
             ran = begin(launch)
             if isinstance(ran, Ran):
+                if self._keeper is not None and self._keeper.wants(ran):
+                    self._in_background(held, self._keep(held, executor, launch, ran, self._keeper))
+                    return False
                 self._ran(held, executor, launch, ran)
                 return True
             self._in_background(held, self._await_rest(held, executor, launch, ran))
@@ -247,7 +261,23 @@ class Dispatcher:
 
     async def _await_rest(self, held: Held, executor: Executor, launch: Launch, rest: Coroutine[Any, Any, Ran]) -> None:
         try:
-            self._ran(held, executor, launch, await rest)
+            await self._done(held, executor, launch, await rest)
+        except Exception as error:
+            self._settle(held, fault(error))
+        finally:
+            self._ended(held)
+
+    async def _keep(self, held: Held, executor: Executor, launch: Launch, ran: Ran, keeper: ResultKeeper) -> None:
+        try:
+            self._ran(held, executor, launch, await keeper.kept(held.ref, ran))
+        except Exception as error:
+            self._settle(held, fault(error))
+        finally:
+            self._ended(held)
+
+    async def _fill_and_run(self, held: Held, executor: Executor, launch: Launch) -> None:
+        try:
+            await self._run(held, executor, launch)
         except Exception as error:
             self._settle(held, fault(error))
         finally:
@@ -300,6 +330,13 @@ class Dispatcher:
             self.starter.suspect_lock.release()
 
     async def _run(self, held: Held, executor: Executor, launch: Launch) -> None:
+        if INPUTS in launch.options and self._inputs is not None:
+            filled = await self._inputs.filled(launch)
+            if not isinstance(filled, Launch):
+                self._settle(held, filled)
+            if not isinstance(filled, Launch) or not _is_ours(held):
+                return
+            launch = filled
         if self.starter.needed_before(held, time.monotonic()):
             answer = await self.starter.before(held)
             if answer is not Started.STARTED:
@@ -311,7 +348,7 @@ class Dispatcher:
             self._announce(held, time.monotonic())
         if held.trace is not None:
             launch = self._traced(held, executor, launch)
-        self._ran(held, executor, launch, await self._pipeline.run(executor, launch, held))
+        await self._done(held, executor, launch, await self._pipeline.run(executor, launch, held))
 
     def _announce(self, held: Held, now: float) -> None:
         """Together with whatever else starts in this turn of the loop."""
@@ -328,6 +365,11 @@ class Dispatcher:
         assert self._tracing is not None
         options = {**launch.options, OPTION: self._tracing.submitted(held, executor.name)}
         return replace(launch, options=options)
+
+    async def _done(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
+        if self._keeper is not None and self._keeper.wants(ran):
+            ran = await self._keeper.kept(held.ref, ran)
+        self._ran(held, executor, launch, ran)
 
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         # A child may not know a name that its parent knows: that, too, is not the task's fault.
@@ -380,6 +422,8 @@ class Dispatcher:
             if held is not None:
                 finished.append((held.claim, settlement))
         self.counts["completed"] += completed
+        if landed.report.releasing and self.on_releasing is not None:
+            self.on_releasing()
         if soon and self.on_delay is not None:
             self.on_delay()
         if finished and self.on_finished is not None:

@@ -183,9 +183,9 @@ def failure(error: BaseException) -> Failed:
     )
 
 
-def fault(error: Exception) -> Failed:
+def fault(error: Exception, act: str = "run it") -> Failed:
     """Something of ours broke around an attempt (no descriptors left, say): it counts, so that it ends at last."""
     return Failed(
-        error=ErrorInfo(error_class=class_path(type(error)), message=f"its worker could not run it: {error}"),
+        error=ErrorInfo(error_class=class_path(type(error)), message=f"its worker could not {act}: {error}"),
         signature=ErrorSignature(mro=(class_path(type(error)),), verdict="transient"),
     )

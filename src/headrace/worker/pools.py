@@ -11,6 +11,7 @@ from headrace.executors.invocation import Host
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.thread import ThreadExecutor
 from headrace.worker.application import tracing_of
+from headrace.worker.keeping import result_limit
 
 if TYPE_CHECKING:
     from headrace.worker.worker import Worker
@@ -21,7 +22,14 @@ def build_executors(worker: "Worker", resources: Mapping[str, Any]) -> Mapping[P
     options, slots = worker.options, worker.slots
     assert slots is not None
     assert worker.words is not None
-    host = Host(channel=worker.words, resources=resources, worker=worker.id, tracing=tracing_of(worker.app))
+    host = Host(
+        channel=worker.words,
+        resources=resources,
+        worker=worker.id,
+        source=worker.app,
+        result_limit=result_limit(worker.app),
+        tracing=tracing_of(worker.app),
+    )
     executors: dict[Pool, Executor] = {}
     if options.concurrency:
         executors["coroutine"] = CoroutineExecutor(concurrency=options.concurrency, slots=slots, host=host)

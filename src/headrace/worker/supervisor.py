@@ -154,7 +154,7 @@ class Supervisor:
     async def _run(self, app: Application, store: Store, table: SlotTable) -> int:
         warn_of_unserved(app, self.options)
         pipeline = Pipeline(app, rng=self._rng)
-        supervision = Supervision(self._services(store, table, pipeline))
+        supervision = Supervision(self._services(app, store, table, pipeline))
         await supervision.start()
         watching = asyncio.create_task(supervision.watch(), name="headrace.supervision")
         shepherds = [
@@ -181,7 +181,7 @@ class Supervisor:
                 process.process.close()
             await supervision.stop()
 
-    def _services(self, store: Store, table: SlotTable, pipeline: Pipeline) -> list[Service]:
+    def _services(self, app: Application, store: Store, table: SlotTable, pipeline: Pipeline) -> list[Service]:
         options, beats = self.options, keep_beats()
         return [
             Leases(
@@ -210,7 +210,7 @@ class Supervisor:
                 rng=self._rng,
             ),
             *([] if self._takes_over else scheduler_services(store, options, self.bus)),
-            *upkeep_services(store, options),
+            *upkeep_services(app, store, options),
             *self._memory_watch(table),
             *([] if self._exposure is None else [self._exposure.keeper]),
         ]

@@ -31,12 +31,22 @@ from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.telemetry.logs import use_redaction
-from headrace.worker.application import Application, Unstartable, has_child_tasks, tracing_of, warn_of_a_move
+from headrace.worker.application import (
+    Application,
+    Unstartable,
+    blobs_of,
+    codecs_of,
+    has_child_tasks,
+    tracing_of,
+    warn_of_a_move,
+)
 from headrace.worker.directories import private_directory
 from headrace.worker.dispatch import Dispatcher
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import tell_of_job_ends
 from headrace.worker.identity import new_worker_id
+from headrace.worker.inputs import Inputs
+from headrace.worker.keeping import result_keeper
 from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
 from headrace.worker.reaching import reach
@@ -48,7 +58,17 @@ from headrace.worker.services.heartbeat import Heartbeat
 from headrace.worker.services.listener import Listener
 from headrace.worker.services.outcomes import Outcomes
 from headrace.worker.services.rescuer import Rescuer, keep_beats
-from headrace.worker.services.upkeep import CancellingSweeper, Expirer, Promoter, Pruner, Retention, Unparker
+from headrace.worker.services.sweeping import DataSweeper
+from headrace.worker.services.upkeep import (
+    CancellingSweeper,
+    Deliverer,
+    Expirer,
+    Promoter,
+    Pruner,
+    Releaser,
+    Retention,
+    Unparker,
+)
 from headrace.worker.services.words import Words
 
 _BURST_PATIENCE = 1.5
@@ -57,13 +77,17 @@ _SHORTEST_BACKOFF, _LONGEST_BACKOFF = 0.5, 30.0
 logger = logging.getLogger("headrace.worker")
 
 
-def upkeep_services(store: Store, options: WorkerOptions) -> list[Service]:
+def upkeep_services(app: Application, store: Store, options: WorkerOptions) -> list[Service]:
     """The chores that one process per host should do: the supervisor, or a worker that has none."""
+    second = min(1.0, options.lease / 3)
     return [
+        Releaser(store=store, interval=second),
+        Deliverer(store=store, interval=second),
         Expirer(store=store, interval=min(5.0, options.lease / 3)),
-        Unparker(store=store, interval=min(1.0, options.lease / 3)),
+        Unparker(store=store, interval=second),
         CancellingSweeper(store=store, grace=options.cancel_grace * 1.5, interval=min(2.0, options.lease / 3)),
-        Pruner(store=store, retention=Retention(keep=options.keep)),
+        Pruner(store=store, retention=Retention(keep=options.keep), blobs=blobs_of(app)),
+        DataSweeper(app=app, store=store, identity=new_worker_id()),
     ]
 
 
@@ -202,6 +226,8 @@ class Worker:
             finished=words.finished,
             slots=self.slots if self.supervised else None,
             tracing=tracing_of(self.app),
+            inputs=Inputs(read=store.inputs, codecs=codecs_of(self.app), blobs=lambda: blobs_of(self.app)),
+            keeper=result_keeper(self.app),
         )
         async with contextlib.AsyncExitStack() as stack:
             for executor in executors.values():
@@ -246,6 +272,9 @@ class Worker:
         assert self.slots is not None
         promoter = Promoter(store=store, poke=claimer.poke)
         dispatcher.on_delay = promoter.wake
+        # Its own finishes say when there is something to go on with; what others left is found by those of the upkeep.
+        releaser = Releaser(store=store, interval=60.0)
+        dispatcher.on_releasing = releaser.wake
         self.outcomes = outcomes = Outcomes(store=store, worker=lambda: self.id)
         dispatcher.on_finished = outcomes.note
         services: list[Service] = [
@@ -255,6 +284,7 @@ class Worker:
             Pulse(slots=self.slots, turned=claimer.turned),
             BufferKeeper(dispatcher=dispatcher, store=store, worker=lambda: self.id),
             promoter,
+            releaser,
             RetryDepth(store=store, buffer=dispatcher.buffer, queues=lambda: claimer.queues, options=options),
         ]
         canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)
@@ -286,7 +316,7 @@ class Worker:
                     rng=self._rng,
                 ),
                 *scheduler_services(store, options, self.bus),
-                *upkeep_services(store, options),
+                *upkeep_services(self.app, store, options),
             ]
         return services
 

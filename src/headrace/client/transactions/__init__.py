@@ -12,7 +12,7 @@ from headrace.core.errors import HeadraceError
 from headrace.core.task import Enqueued, NewTask
 from headrace.store.base import Program, Store
 
-__all__ = ["TransactionScope", "enqueue_in", "transaction_of"]
+__all__ = ["TransactionScope", "enqueue_in", "run_in", "transaction_of"]
 
 type _Scopes = Mapping[int, Any]  # by id() of the engine: an app's block is not another app's
 
@@ -52,13 +52,21 @@ async def enqueue_in(connection: Any, store: Store, tasks: Sequence[NewTask], *,
 
     `asking` tells which database the store is.
     """
+    queues = {task.queue for task in tasks}
+    return await run_in(connection, store, store.enqueue_program(tasks), asking=asking, wakes=queues)
+
+
+async def run_in[T](
+    connection: Any, store: Store, program: Program[T], *, asking: Identity, wakes: set[str] | None = None
+) -> T:
+    """Run a program of the store through the user's connection, and wake these queues once they have committed."""
     adapter = adapt(connection)
     if adapter.awaits:
         refuse_blocking("an async connection")
     await check_same_database(adapter, store, asking)
     ours = await adapter.begin()
     try:
-        answers = await _run(adapter, store.enqueue_program(tasks))
+        answers = await _run(adapter, program)
     except BaseException as error:
         if ours:
             await adapter.end(commit=False)
@@ -68,7 +76,8 @@ async def enqueue_in(connection: Any, store: Store, tasks: Sequence[NewTask], *,
         raise
     if ours:
         await adapter.end(commit=True)
-    adapter.after_commit(_waker(store, {task.queue for task in tasks}))
+    if wakes:
+        adapter.after_commit(_waker(store, wakes))
     return answers
 
 

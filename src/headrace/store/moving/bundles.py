@@ -47,7 +47,9 @@ def linked_tasks(rows: Rows, ids: Iterable[int]) -> set[int]:
 
 def bundle(rows: Rows, *, task: int | None = None, job: int | None = None) -> Bundle:
     """All that goes with this task of no job, or with this job."""
-    found, tasks, jobs = Bundle(), {task} - {None}, {job} - {None}
+    found = Bundle()
+    tasks: set[int] = set() if task is None else {task}
+    jobs: set[int] = set() if job is None else {job}
     while tasks or jobs:
         found.tasks |= tasks
         found.jobs |= jobs

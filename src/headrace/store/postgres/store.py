@@ -20,6 +20,7 @@ from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
 from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
+from headrace.store.postgres.outlining import Outlines
 from headrace.store.postgres.queues import Queues
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.schedules import Schedules
@@ -63,6 +64,7 @@ class PostgresStore:
         schedules = Schedules(database, queries)
         firings = Firings(database, queries, enqueueing, schedules)
         queues = Queues(database, queries, self._waker)
+        outlines = Outlines(database, queries)
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
         graphs = Graphs(database, queries, inspection)
@@ -96,6 +98,9 @@ class PostgresStore:
         self.list_jobs = jobs.list_jobs
         self.cancel_job = jobs.cancel_job
         self.retry_failed = retrying.retry_failed
+        self.outline = outlines.outline
+        self.tally = outlines.tally
+        self.hooks_of_job = outlines.hooks_of_job
         self.put_schedules = schedules.put_schedules
         self.declare_schedules = schedules.declare_schedules
         self.schedules = schedules.schedules

@@ -31,11 +31,13 @@ def advance(transaction: Transaction, ended: Mapping[int, Sequence[int]], tallie
         noted += transaction.run("note_ended", {"ids": ids_json(ids), "outcome": outcome})
     if not noted:
         return
-    [(impossible, most)] = transaction.rows("outlook_of_ended")
-    if impossible:
-        most = _cancel_lost(transaction, tallies) or most
-    if most > RELEASED_AT_ONCE and transaction.run("keep_back", {"most": RELEASED_AT_ONCE}):
-        transaction.run("drop_kept_back")
+    most = {"most": RELEASED_AT_ONCE}
+    remarkable = transaction.rows("remarkable_ended", most)
+    if any(lost for _, _, lost in remarkable) and _cancel_lost(transaction, tallies):
+        remarkable = transaction.rows("remarkable_ended", most)
+    if wide := [id for id, n, lost in remarkable if n - lost > RELEASED_AT_ONCE]:
+        transaction.run("keep_back", (ids_json(wide),))
+        transaction.run("drop_kept_back", (ids_json(wide),))
         transaction.releasing = True
     transaction.run("clear_lowered")
     if transaction.run("note_lowered"):
@@ -44,7 +46,7 @@ def advance(transaction: Transaction, ended: Mapping[int, Sequence[int]], tallie
 
 
 def _cancel_lost(transaction: Transaction, tallies: dict[int, Tally]) -> int:
-    """Move all that can never run to history; how many edges one of those has at most that have ended by now."""
+    """Move all that can never run to history; how many of those somebody waits for."""
     transaction.run("clear_lost")
     if not transaction.run("note_lost"):
         return 0
@@ -53,15 +55,14 @@ def _cancel_lost(transaction: Transaction, tallies: dict[int, Tally]) -> int:
             tallies.setdefault(job, Tally()).cancelled += n
     beside = transaction.rows("remarkable_lost")
     transaction.run("lost_history", {"now": transaction.now})
+    transaction.run("note_lost_asked")
     transaction.run("delete_lost")
     free(
         transaction,
         keyed=[task for task, keyed, _ in beside if keyed],
         gated=[(task, gates) for task, _, gates in beside if gates is not None],
     )
-    if not transaction.run("lost_have_ended"):
-        return 0
-    return transaction.rows("outlook_of_ended")[0][1]
+    return transaction.run("lost_have_ended")
 
 
 def free_lowered(transaction: Transaction) -> None:

@@ -10,6 +10,8 @@ from headrace.core.states import TaskState
 from headrace.store.sqlite.admission import release_gates
 from headrace.store.sqlite.connection import Transaction
 
+_MAY_BE_ASKED = (TaskState.PENDING_APPROVAL, TaskState.BLOCKED)
+
 
 class LiveRow(NamedTuple):
     """In the order of `held_rows` and `rows_by_id`."""
@@ -101,6 +103,8 @@ def end(transaction: Transaction, endings: Sequence[Ending]) -> dict[int, Tally]
     if not endings:
         return {}
     transaction.run_many("insert_history", [ending.parameters(transaction.now) for ending in endings])
+    if waiting := [ending.row.id for ending in endings if ending.row.state in _MAY_BE_ASKED]:
+        transaction.run("note_asked", (ids_json(waiting),))
     transaction.run("delete_tasks", (ids_json(ending.row.id for ending in endings),))
     free(
         transaction,

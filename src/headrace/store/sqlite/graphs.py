@@ -71,7 +71,7 @@ def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], 
             rows = [row_of_job(task, id, now, job, now) for id, task in enumerate(batch, first + place)]
             insert_rows(transaction, rows)
             written += len(rows)
-            transaction.wakes.update({task.queue for task in batch if not task.after})
+            transaction.wakes.update({task.queue for task in batch if not task.after and task.delay <= 0})
         _link(transaction, batch, first, found, base=place, job=job)
         place += len(batch)
     if place != n:

@@ -57,6 +57,7 @@ def _reopen(transaction: Transaction, *, of: int | None = None) -> list[int]:
     jobs = transaction.rows("reopened_of_jobs")
     transaction.run("rerun", {"now": transaction.now, "forgets": of is not None})
     transaction.run("keep_attempts")
+    transaction.run("asked_again")
     transaction.run("leave_history")
     if of is not None:
         transaction.run("forget_checkpoints")

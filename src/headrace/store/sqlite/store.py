@@ -19,6 +19,7 @@ from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
+from headrace.store.sqlite.outlining import Outlining
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -36,6 +37,7 @@ class SQLiteStore(
     Maintaining,
     Living,
     JobKeeping,
+    Outlining,
     Graphing,
     Advancing,
     Scheduling,

@@ -16,6 +16,7 @@ from opentelemetry import context, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from headrace._version import __version__
+from headrace.core.outcome import Suspend
 from headrace.core.settlement import Settlement
 from headrace.core.task import ClaimedTask, NewTask
 from headrace.telemetry.events import EXECUTORS, Event, TasksFinished
@@ -131,6 +132,9 @@ class Spans:
             yield _Run(span, self._redaction, carrying.written(inside))
         except GeneratorExit:
             detach = False  # a coroutine that is closed from outside: what stood here is not in this context
+            raise
+        except Suspend as suspend:  # it gave its slot back, and goes on later
+            span.add_event("suspended", {"headrace.step": suspend.step})
             raise
         except BaseException as error:
             self._record(span, error)

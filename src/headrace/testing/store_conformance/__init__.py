@@ -37,6 +37,7 @@ from headrace.testing.store_conformance import (
     lanes_and_priorities,
     liveness_and_rescue,
     logs,
+    outlines,
     plain_successes,
     queues,
     refused_reports,
@@ -55,6 +56,7 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
+    outlines,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
 )  # fmt: skip

@@ -1,10 +1,17 @@
 """Bounded chores of the ledger; each is safe in many processes at once."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.core.errors import StoreUnavailable
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
+from headrace.store.blobs.base import Blobs
+from headrace.store.blobs.base import remove as remove_blobs
+from headrace.store.blobs.orphans import Orphans
+
+logger = logging.getLogger("headrace.worker")
 
 
 class Promoter(Service):
@@ -75,18 +82,58 @@ class Retention:
     batch: int = 5000
 
 
+class Releaser(Service):
+    """Goes on with the dependents of ended tasks that were too many for one transaction."""
+
+    name = "releaser"
+
+    def __init__(self, *, store: Store, interval: float = 1.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.2))
+        self._store = store
+
+    async def run_once(self) -> float | None:
+        return 0.0 if await self._store.release() else None
+
+
+class Deliverer(Service):
+    """Resumes tasks whose event came in somebody's own transaction, or whose wait is over."""
+
+    name = "deliverer"
+
+    def __init__(self, *, store: Store, interval: float = 1.0) -> None:
+        super().__init__(Pace(interval=interval, jitter=0.2))
+        self._store = store
+
+    async def run_once(self) -> float | None:
+        return 0.0 if await self._store.deliver() >= 500 else None
+
+
 class Pruner(Service):
-    """Removes what has been kept long enough, a bounded batch at a time."""
+    """Removes what has been kept long enough, a bounded batch at a time, and the blobs that nobody has any more."""
 
     name = "pruner"
 
-    def __init__(self, *, store: Store, retention: Retention, interval: float = 60.0) -> None:
+    def __init__(
+        self, *, store: Store, retention: Retention, blobs: Blobs | None = None, interval: float = 60.0
+    ) -> None:
         super().__init__(Pace(interval=interval, jitter=0.5))
         self._store = store
         self._retention = retention
+        self._blobs = blobs
+        self._orphans = None if blobs is None else Orphans(store, blobs)
 
     async def run_once(self) -> float | None:
         pruned = await self._store.prune(keep=self._retention.keep, limit=self._retention.batch)
+        if self._blobs is not None and self._orphans is not None:
+            # The ledger does not wait for the result store: what is in its way today is found again tomorrow.
+            try:
+                if pruned.blobs:
+                    await remove_blobs(self._blobs, pruned.blobs)
+                await self._orphans.collect()
+            except StoreUnavailable:
+                raise
+            except Exception:
+                logger.exception("the result store %s could not be tidied", self._blobs.place)
         # More waits: go on soon, but leave the database some air.
         most = max(pruned.tasks, pruned.results, pruned.keys, pruned.runs)
         return 1.0 if most >= self._retention.batch else None

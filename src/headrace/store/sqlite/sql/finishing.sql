@@ -31,6 +31,13 @@ SELECT
     :executor
 FROM headrace_tasks WHERE id = :task
 
+-- name: note_asked
+-- What nobody has approved yet is not run again without that: see `rerun`.
+INSERT INTO headrace_waits (task, step, event, key)
+SELECT t.id, 'approval', 'approval', '' FROM headrace_tasks AS t
+WHERE t.id IN (SELECT value FROM json_each(?)) AND (t.state = 'pending_approval' OR t.waiting_on = 'approval')
+ON CONFLICT (task, step) DO NOTHING
+
 -- name: delete_tasks
 -- The other half of the move.
 DELETE FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))

@@ -29,14 +29,11 @@ INSERT INTO temp.headrace_ended (id, outcome)
 SELECT done.value, :outcome FROM json_each(:ids) AS done
 WHERE EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.upstream = done.value)
 
--- name: outlook_of_ended
--- How many of their edges can never be satisfied any more, and how many one of them has at most.
-SELECT coalesce(sum(fan.lost), 0), coalesce(max(fan.n), 0)
-FROM (
-    SELECT count(*) AS n, sum((d.kind = 0 AND done.outcome <> 0) OR (d.kind = 2 AND done.outcome <> 1)) AS lost
-    FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upstream = done.id
-    GROUP BY done.id
-) AS fan
+-- name: remarkable_ended
+-- Those with edges that can never be satisfied any more (how many), or with more than one transaction frees.
+SELECT done.id, count(*), sum((d.kind = 0 AND done.outcome <> 0) OR (d.kind = 2 AND done.outcome <> 1)) AS lost
+FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upstream = done.id
+GROUP BY done.id HAVING lost > 0 OR count(*) > :most
 
 -- name: note_lost
 -- Down the graph in one statement; who waits for the end whatever it is stays. Who waits for an event has begun.
@@ -81,6 +78,13 @@ SELECT
     max(:now, t.enqueued_at), t.dead_letter
 FROM temp.headrace_lost AS lost CROSS JOIN headrace_tasks AS t ON t.id = lost.id
 
+-- name: note_lost_asked
+-- As `note_asked` does.
+INSERT INTO headrace_waits (task, step, event, key)
+SELECT t.id, 'approval', 'approval', '' FROM temp.headrace_lost AS lost CROSS JOIN headrace_tasks AS t ON t.id = lost.id
+WHERE t.waiting_on = 'approval'
+ON CONFLICT (task, step) DO NOTHING
+
 -- name: delete_lost
 -- The other half of the move.
 DELETE FROM headrace_tasks WHERE id IN (SELECT id FROM temp.headrace_lost)
@@ -92,22 +96,14 @@ SELECT lost.id, 2 FROM temp.headrace_lost AS lost
 WHERE EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.upstream = lost.id)
 
 -- name: keep_back
--- Who frees more than one transaction takes: `release` does it, from the first on. The state is the one in history.
+-- Who frees more than one transaction does: `release` takes that over, from the first on.
 INSERT INTO headrace_releases (upstream, state, after)
-SELECT wide.id, h.state, 0
-FROM (
-    SELECT done.id AS id
-    FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upstream = done.id
-    WHERE d.kind = 1 OR (d.kind = 0 AND done.outcome = 0) OR (d.kind = 2 AND done.outcome = 1)
-    GROUP BY done.id HAVING count(*) > :most
-) AS wide
-CROSS JOIN headrace_history AS h ON h.id = wide.id
-WHERE true
+SELECT h.id, h.state, 0 FROM headrace_history AS h WHERE h.id IN (SELECT value FROM json_each(?))
 ON CONFLICT (upstream) DO UPDATE SET state = excluded.state, after = excluded.after
 
 -- name: drop_kept_back
 -- Those are left to it.
-DELETE FROM temp.headrace_ended WHERE id IN (SELECT r.upstream FROM headrace_releases AS r WHERE r.upstream = id)
+DELETE FROM temp.headrace_ended WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: note_lowered
 -- By sums: a barrier that a whole batch lowers is written once.

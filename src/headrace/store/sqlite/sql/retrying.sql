@@ -105,8 +105,8 @@ DELETE FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task
 
 -- name: rerun
 -- The rows move back: a new run with a fresh budget, in the retry lane, its age counted from now. Whoever has edges is
--- blocked until they are counted. What a person rejected waits for the decision again, and so does what a person
--- approved, once that is forgotten.
+-- blocked until they are counted. What nobody has decided yet waits for that again, and so does what a person rejected,
+-- or approved where that is forgotten.
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job, critical,
     dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
@@ -123,7 +123,8 @@ SELECT
 FROM (
     SELECT h.*,
         EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.task = h.id) AS linked,
-        h.state = 'rejected' OR (
+        EXISTS (SELECT 1 FROM headrace_waits AS w WHERE w.task = h.id AND w.step = 'approval' AND NOT w.over)
+        OR h.state = 'rejected' OR (
             :forgets AND EXISTS (SELECT 1 FROM headrace_checkpoints AS c WHERE c.task = h.id AND c.name = 'approval')
         ) AS asks
     FROM temp.headrace_reopened AS again CROSS JOIN headrace_history AS h ON h.id = again.id
@@ -144,6 +145,10 @@ ON CONFLICT (task, claim_no) DO UPDATE SET
     worker = excluded.worker, executor = excluded.executor, claimed_at = excluded.claimed_at,
     started_at = excluded.started_at, finished_at = excluded.finished_at, recorded_by = excluded.recorded_by
 WHERE state = 'refused'
+
+-- name: asked_again
+-- Their rows say so now.
+DELETE FROM headrace_waits WHERE step = 'approval' AND NOT over AND task IN (SELECT id FROM temp.headrace_reopened)
 
 -- name: leave_history
 -- The other half of the move.

@@ -1,0 +1,60 @@
+"""`headrace send`: say that something happened that tasks wait for."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.cli.failures import CommandError
+from headrace.cli.helping import examples
+from headrace.cli.output import console, print_json
+from headrace.cli.target import Database, Json, Namespace, load_app, place_of, require_file
+
+if TYPE_CHECKING:
+    from headrace.app import App
+
+EPILOG = examples(
+    "headrace send paid order-7",
+    "headrace send paid order-7 '{\"amount\": 5}'",
+    "headrace send approved contract-12 true --database tasks:app --json",
+)
+
+
+def send(
+    event: Annotated[str, typer.Argument(help="Name of the event, as in current.wait(name, key).", show_default=False)],
+    key: Annotated[str, typer.Argument(help="Whose it is, as in the waits that take it.", show_default=False)] = "",
+    payload: Annotated[
+        str | None, typer.Argument(help="What comes with it: JSON, or text where it is not.", show_default="null")
+    ] = None,
+    database: Database = None,
+    name: Namespace = "headrace",
+    json: Json = False,
+) -> None:
+    """Send an event: tasks that wait for it with current.wait go on."""
+    import orjson
+
+    from headrace.core.errors import EnqueueError
+
+    try:
+        value = None if payload is None else orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        value = payload
+    app = _app(database, name)
+    try:
+        sent = app.send(event, key, value)
+    except EnqueueError as error:
+        raise CommandError(str(error)) from None
+    finally:
+        app.close()
+    # As it is: a key of an event is no secret, though it is called so, and whoever typed it knows it.
+    print_json({"id": str(sent), "event": event, "key": key}, whole=True) if json else console.print(sent)
+
+
+def _app(database: str | None, name: str) -> "App":
+    """An App that is named knows how its payloads are to be written; else one is made for the store alone."""
+    if database is not None and "://" not in database and ":" in database:
+        return load_app(database)
+    from headrace.app import App
+
+    url, name = place_of(database, name)
+    require_file(url)
+    return App(url, name=name)

@@ -1,0 +1,257 @@
+"""The tasks that work over a table is made of. Workers find them by their dotted path and run them in child processes.
+
+Each writes an object whose id it was given: a step that is repeated, because its worker died, replaces what it wrote.
+"""
+
+import asyncio
+import base64
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from headrace.core.errors import DataError, NotFound, Permanent
+from headrace.data.backend import ObjectMeta
+from headrace.data.current import current_data
+from headrace.data.operations.callbacks import Callback, filtered, mapped, reduced
+
+type Reference = dict[str, Any]
+type Run = dict[str, Any]  # a sorted object, and where in it each part begins
+
+# Rows of the keys that are looked at to find boundaries, over the whole table.
+_SAMPLES = 20_000
+_LOOKS = 200
+
+
+IN_WORKER = f"{__name__}.in_worker"
+
+
+class ChunkFailed(DataError):
+    """A callback failed on a chunk of a table, which the message names."""
+
+
+async def in_worker(step: str, given: dict[str, Any]) -> Any:
+    """A step of a place that only one process can open: on a thread of the worker, instead of in a child."""
+    function: Any = globals()[step]
+    return await asyncio.to_thread(function, **given)
+
+
+def map_chunk(chunk: int, view: Reference, to: str, callback: str, mode: Any, schema: str | None = None) -> Reference:
+    with _naming(chunk, view):
+        table = mapped(Callback(path=callback, mode=mode), _rows(view), read_schema(schema))
+    return _written(to, table)
+
+
+def filter_chunk(chunk: int, view: Reference, to: str, callback: str, mode: Any) -> Reference:
+    with _naming(chunk, view):
+        table = filtered(Callback(path=callback, mode=mode), _rows(view))
+    return _written(to, table)
+
+
+def reduce_chunk(chunk: int, view: Reference, to: str, callback: str, mode: Any) -> Reference:
+    with _naming(chunk, view):
+        table = reduced(Callback(path=callback, mode=mode), _rows(view))
+    return _written(to, table)
+
+
+def reduce_partials(parts: list[Reference], to: str, callback: str, mode: Any, empty: str) -> Reference:
+    """What chunks were reduced to, reduced again; of no chunks an empty table."""
+    if _is_done(parts, to):
+        return {"table_id": to}
+    tables = [_rows(part) for part in parts]
+    if not tables:
+        return _written(to, read_schema(empty).empty_table())
+    schema = _common([table.schema for table in tables])
+    table = _pa().concat_tables([table.cast(schema) for table in tables])
+    answer = _written(to, reduced(Callback(path=callback, mode=mode), table))
+    _drop(parts)
+    return answer
+
+
+def collect(
+    parts: list[Reference], to: str, empty: str | None = None, callback: str | None = None, mode: Any = None
+) -> Reference:
+    """The chunks as one object, in their order. `empty` says what an object of no chunks looks like; without it, what
+    the callback makes of no rows."""
+    if _is_done(parts, to):
+        return {"table_id": to}
+    data = current_data()
+    ids = [part["table_id"] for part in parts]
+    if not ids:
+        data.concat([], schema=_empty_schema(empty, callback, mode), id=to, replace=True)
+        return {"table_id": to}
+    schemas = [data.meta(id).schema for id in ids]
+    if all(schema.equals(schemas[0]) for schema in schemas):
+        data.concat(ids, id=to, replace=True)
+    else:
+        # Rows without a schema of their own: a column of None in one chunk, of numbers in the next.
+        schema = _common(schemas)
+        batches = (batch for id in ids for batch in data.backend.read(id))
+        _stream(to, schema, (batch.cast(schema) for batch in _with_columns(batches, schema)))
+    _drop(parts)
+    return {"table_id": to}
+
+
+def find_boundaries(sides: list[dict[str, Any]], to: str, by: list[list[str]], parts: int) -> Reference:
+    """The keys that cut a table (or two, for a join) into parts of a size, from a sample of their rows."""
+    from headrace.data.operations.shuffling import boundaries
+
+    keys = _keys(by)
+    names = [name for name, _ in keys]
+    samples = [table.select(names) for side in sides for table in _sample(side, names)]
+    schema = current_data().meta(sides[0]["table_id"]).schema
+    cut = boundaries(_pa().concat_tables(samples or [schema.empty_table().select(names)]), keys, parts)
+    return _written(to, cut)
+
+
+def sort_run(cuts: Reference, chunk: int, view: Reference, to: str, by: list[list[str]]) -> Run:
+    """A chunk in the order of its keys, and where in it each part begins."""
+    from headrace.data.operations.shuffling import split
+
+    with _naming(chunk, view):
+        table, starts = split(_rows(view), _keys(by), _rows(cuts))
+    return {**_written(to, table), "starts": starts}
+
+
+def merge_part(runs: list[Run], part: int, to: str, by: list[list[str]]) -> Reference:
+    """One part of every run as one, sorted."""
+    from headrace.data.operations.shuffling import merged
+
+    tables = _part_of(runs, part)
+    empty = current_data().meta(runs[0]["table_id"]).schema.empty_table()
+    return _written(to, merged(tables, _keys(by)) if tables else empty)
+
+
+def join_part(
+    runs: list[Run], part: int, to: str, sides: list[str], left: int, on: list[str], how: str, suffix: str
+) -> Reference:
+    """One part of both sides: the first `left` runs are of the left one. Where one has no rows, it has columns."""
+    from headrace.data.operations.shuffling import joined
+
+    both: list[Any] = []
+    for id, own in zip(sides, (runs[:left], runs[left:]), strict=True):
+        tables = _part_of(own, part) or [current_data().meta(id).schema.empty_table()]
+        both.append(_pa().concat_tables(tables).combine_chunks())
+    return _written(to, joined(both[0], both[1], on, how, suffix))
+
+
+def finish_shuffle(parts: list[Reference], to: str, empty: str, temporary: list[str]) -> Reference:
+    """The parts as one object; what was made on the way is dropped."""
+    answer = collect(parts, to, empty)
+    for id in temporary:
+        current_data().backend.drop(id)
+    return answer
+
+
+def write_schema(schema: Any) -> str | None:
+    """A schema as text, so that it can be an argument."""
+    return None if schema is None else base64.b64encode(schema.serialize()).decode()
+
+
+def read_schema(text: str | None) -> Any:
+    return None if text is None else _pa().ipc.read_schema(_pa().py_buffer(base64.b64decode(text)))
+
+
+def _pa() -> Any:
+    import pyarrow
+
+    return cast("Any", pyarrow)
+
+
+@contextmanager
+def _naming(chunk: int, view: Reference) -> Generator[None]:
+    """Whatever a callback raises says on which rows it did. What will never work is not tried again."""
+    first = view["offset"]
+    where = f"chunk {chunk} (rows {first} to {first + view['limit'] - 1} of {view['table_id']})"
+    try:
+        yield
+    except Permanent as error:
+        raise Permanent(f"{where}: {error}") from error
+    except NotFound:
+        raise
+    except Exception as error:
+        raise ChunkFailed(f"{where}: {type(error).__qualname__}: {error}") from error
+
+
+def _rows(reference: Reference) -> Any:
+    """An object or a view as a table."""
+    data = current_data()
+    offset, limit = reference.get("offset", 0), reference.get("limit")
+    batches = list(data.backend.read(reference["table_id"], offset=offset, limit=limit))
+    return _pa().Table.from_batches(batches, data.meta(reference["table_id"]).schema)
+
+
+def _written(to: str, table: Any) -> Reference:
+    _stream(to, table.schema, table.to_batches())
+    return {"table_id": to}
+
+
+def _stream(to: str, schema: Any, batches: Iterable[Any]) -> ObjectMeta:
+    return current_data().create(_pa().RecordBatchReader.from_batches(schema, batches), id=to, replace=True).known()
+
+
+def _is_done(parts: Sequence[Reference], to: str) -> bool:
+    """An earlier attempt put the parts together, dropped them, and died before it could say so."""
+    backend = current_data().backend
+    return bool(parts) and backend.meta(to) is not None and any(backend.meta(p["table_id"]) is None for p in parts)
+
+
+def _drop(parts: Iterable[Reference]) -> None:
+    for part in parts:
+        current_data().backend.drop(part["table_id"])
+
+
+def _common(schemas: Sequence[Any]) -> Any:
+    pa = _pa()
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise Permanent(f"the chunks have columns that do not go together, give map a schema: {error}") from error
+
+
+def _with_columns(batches: Iterable[Any], schema: Any) -> Generator[Any]:
+    """Batches with all columns of the schema: where a chunk has no such column, it is null."""
+    pa = _pa()
+    for batch in batches:
+        have = batch.schema.names
+        arrays = [batch.column(f.name) if f.name in have else pa.nulls(batch.num_rows, f.type) for f in schema]
+        yield pa.RecordBatch.from_arrays(arrays, names=schema.names)
+
+
+def _empty_schema(empty: str | None, callback: str | None, mode: Any) -> Any:
+    schema = read_schema(empty)
+    if schema is None or callback is None or mode == "row":
+        return schema if callback is None else {}
+    try:
+        return mapped(Callback(path=callback, mode=mode), schema.empty_table()).schema
+    except Exception:  # it was never made for no rows
+        return {}
+
+
+def _keys(by: list[list[str]]) -> list[tuple[str, str]]:
+    return [(name, order) for name, order in by]
+
+
+def _sample(side: dict[str, Any], names: Sequence[str]) -> Generator[Any]:
+    """Rows from all over a table: looks at even distances, a few rows each."""
+    data = current_data()
+    first, rows = side["offset"], side["limit"]
+    looks = min(_LOOKS, max(1, rows // 50))
+    take = max(1, _SAMPLES // looks)
+    for look in range(looks):
+        offset = rows * look // looks
+        batches = list(
+            data.backend.read(side["table_id"], offset=first + offset, limit=min(take, rows - offset), columns=names)
+        )
+        if batches:
+            yield _pa().Table.from_batches(batches)
+
+
+def _part_of(runs: Sequence[Run], part: int) -> list[Any]:
+    """Of each run its rows of this part; there may be fewer parts than were planned, when keys repeat."""
+    found: list[Any] = []
+    for run in runs:
+        starts = run["starts"]
+        if part + 1 < len(starts) and starts[part] < starts[part + 1]:
+            reference = {"table_id": run["table_id"], "offset": starts[part]}
+            found.append(_rows({**reference, "limit": starts[part + 1] - starts[part]}))
+    return found

@@ -5,7 +5,6 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cached_property
-from hashlib import blake2s
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast, overload
 from urllib.parse import quote
@@ -38,7 +37,7 @@ from headrace.presets import PresetName
 from headrace.settings import Settings, read_settings
 from headrace.store.base import Store, Violation
 from headrace.store.blobs.base import Blobs
-from headrace.store.connect import masked_url, sqlite_path
+from headrace.store.connect import ledger_mark, masked_url, sqlite_path
 from headrace.telemetry.opentelemetry import load_tracing
 from headrace.telemetry.prometheus import load_collector
 from headrace.telemetry.redaction import Hook, Redaction
@@ -212,7 +211,7 @@ class App:
         from headrace.data.catalog import Data
 
         url = self.settings.data_url or _data_url(self.url)
-        return Data(url, keep=self.settings.data_keep, owner=_ledger_mark(self.url, self.name), jobs=self.jobs)
+        return Data(url, keep=self.settings.data_keep, owner=ledger_mark(self.url, self.name), jobs=self.jobs)
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
@@ -419,11 +418,6 @@ def _data_url(url: str) -> str:
             "HEADRACE_DATA_URL, to a folder that every worker reaches, or to s3://…, or clickhouse://…"
         )
     return f"{path}.data"
-
-
-def _ledger_mark(url: str, name: str) -> str:
-    """Stands for the ledger in tables that several may keep in one place: its jobs and tasks have their own numbers."""
-    return blake2s(f"{masked_url(url)} {name}".encode(), digest_size=8).hexdigest()
 
 
 def _full_url(url: str) -> str:

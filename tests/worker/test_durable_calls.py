@@ -341,6 +341,38 @@ def test_in_a_job_a_child_belongs_to_it_and_its_failure_is_the_callers(app: App)
     assert (record.state, record.total, record.completed, record.failed) == (JobState.COMPLETED, 2, 1, 1)
 
 
+def test_a_child_that_is_run_again_by_hand_heals_who_called_it(app: App) -> None:
+    works: list[bool] = []
+
+    @app.task(name="heals", retry=ONCE)
+    async def heals() -> str:
+        if not works:
+            raise LookupError("not yet")
+        return "healed"
+
+    @app.task(name="calls", retry=ONCE)
+    async def calls() -> str:
+        return await current.call(heals.s())
+
+    with inline(app):
+        job = calls.s().enqueue(name="called")
+        assert app.jobs.get(job.id).state is JobState.FAILED
+        works.append(True)
+        assert len(app.jobs.retry_failed(job.id)) == 2
+        assert app.jobs.get(job.id).state is JobState.COMPLETED
+        assert job.result() == "healed"
+
+
+@pytest.mark.parametrize("name", ["approval", "pay/ended", "sleep:1"])
+def test_names_of_our_own_are_refused(sqlite_app: App, name: str) -> None:
+    @sqlite_app.task(name="names", retry=ONCE)
+    async def names() -> None:
+        await current.step(name, int)
+
+    with inline(sqlite_app), pytest.raises(TaskFailed, match="how headrace names its own"):
+        names.enqueue().result()
+
+
 def test_what_is_no_call_is_refused(sqlite_app: App) -> None:
     app = sqlite_app
 

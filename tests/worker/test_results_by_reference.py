@@ -12,7 +12,11 @@ import pytest
 
 from headrace import App, Retry, chain, chord, group
 from headrace.core.errors import ResultError, ResultExpired, SettingsError, TaskFailed
+from headrace.core.outcome import Released
+from headrace.core.payload import CodecRegistry
 from headrace.core.states import JobState, TaskState
+from headrace.core.task import ClaimedTask, Input
+from headrace.executors.base import Launch
 from headrace.store.base import RELEASED_AT_ONCE, Pruned, Store
 from headrace.store.blobs.base import BlobCorrupt, BlobMissing, fetch, keep, owner_of, path_of
 from headrace.store.blobs.fsspec import FsspecBlobs
@@ -21,6 +25,7 @@ from headrace.store.blobs.opening import open_blobs
 from headrace.store.blobs.orphans import Orphans
 from headrace.testing import drain, inline, override
 from headrace.testing.background import BackgroundWorker
+from headrace.worker.inputs import Inputs
 from headrace.worker.services.upkeep import Pruner, Retention
 
 ONCE = Retry(max_attempts=1)
@@ -184,8 +189,10 @@ def test_a_large_result_is_a_blob_with_its_size_and_checksum(app: App, tmp_path:
         assert small.result(timeout=60) == "x" * 10
     record = handle.record()
     assert record.result is None
-    assert str(record.result_ref).startswith(f"results/{handle.id}/{record.claim_no}#size={LARGE + 2}&sha256=")
-    assert (folder(tmp_path) / str(handle.id) / str(record.claim_no)).stat().st_size == LARGE + 2
+    assert app.blobs is not None
+    path = path_of(handle.id, record.claim_no, app.blobs.ledger)
+    assert str(record.result_ref).startswith(f"{path}#size={LARGE + 2}&sha256=")
+    assert (folder(tmp_path).parent / path).stat().st_size == LARGE + 2
     assert (small.record().result, small.record().result_ref) == ('"xxxxxxxxxx"', None)
     (taker,) = [app.tasks.get(record.id) for record in app.tasks.list(limit=10) if record.name == "length"]
     assert len(taker.arguments) < 100
@@ -221,7 +228,7 @@ def test_a_damaged_result_is_told_and_never_given(sqlite_app: App, tmp_path: Pat
     with BackgroundWorker(app) as worker:
         job.wait(timeout=60)
         worker.wait_until_idle()
-    path = folder(tmp_path) / str(record.id) / "1"
+    (path,) = (folder(tmp_path) / str(record.id)).iterdir()
     match harm:
         case "flipped":
             data = bytearray(path.read_bytes())
@@ -342,6 +349,41 @@ def test_a_result_is_kept_while_a_dependent_needs_it(app: App, tmp_path: Path) -
     assert list(folder(tmp_path).iterdir()) == []
 
 
+async def test_an_upstream_that_runs_again_is_waited_for() -> None:
+    """Somebody retried it after this one was claimed: it has no result to give, which is not the result null."""
+    again = Input(
+        input=0, place=0, task=7, name="up", state=TaskState.PENDING, codec="json/1", result=None, result_ref=None
+    )
+
+    async def read(task: int) -> list[Input]:
+        return [again]
+
+    inputs = Inputs(read=read, codecs=CodecRegistry(), blobs=lambda: None)
+    claim = ClaimedTask(
+        *(8, 1, "down", "function", "default", "coroutine", 0, 0, "{}", "json/1", 1, "{}", 0, 0, 1, 1, None),
+        *(False, False, "claimed", 0, 0.0),
+    )
+    launch = Launch(claim=claim, entry=None, options={"inputs": [{"at": "x", "shape": "one"}]})
+    answer = await inputs.filled(launch)
+    assert isinstance(answer, Released)
+    assert answer.delay > 0
+
+
+def test_blobs_of_a_ledger_that_has_moved_stay(sqlite_app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other ledger has the tasks, and refers to them here."""
+    blobs = sqlite_app.blobs
+    assert blobs is not None
+    blobs.write(path_of(10**15, 1, blobs.ledger), b"?")
+
+    async def elsewhere(store: Store) -> str:
+        return "postgresql://elsewhere/db"
+
+    monkeypatch.setattr("headrace.store.blobs.orphans.moved_to", elsewhere)
+    assert on_store(sqlite_app, lambda store: Orphans(store, blobs, old=-1.0).collect()) == 0
+    monkeypatch.undo()
+    assert on_store(sqlite_app, lambda store: Orphans(store, blobs, old=-1.0).collect()) == 1
+
+
 def test_what_nobody_refers_to_is_collected_after_a_day(sqlite_app: App, tmp_path: Path) -> None:
     app = sqlite_app
     task = large(app)
@@ -350,9 +392,10 @@ def test_what_nobody_refers_to_is_collected_after_a_day(sqlite_app: App, tmp_pat
         pending = task.using(run_after=3600).enqueue(100_000)
     blobs = app.blobs
     assert blobs is not None
-    late = path_of(used.id, 99)  # of a claim whose report was refused
-    forgotten, young = path_of(10**15, 1), path_of(10**15, 2)
-    for path in (late, forgotten, young, f"results/{pending.id}/1", "results/7/1.4711.part"):
+    mine = blobs.ledger
+    late = path_of(used.id, 99, mine)  # of a claim whose report was refused
+    forgotten, young, others = path_of(10**15, 1, mine), path_of(10**15, 2, mine), path_of(used.id, 1, "0123")
+    for path in (late, forgotten, young, others, path_of(pending.id, 1, mine), f"results/7/1-{mine}.4711.part"):
         blobs.write(path, b"?")
     root = tmp_path / "headrace.db.results" / "headrace"
     day_before = time.time() - 90_000
@@ -361,7 +404,7 @@ def test_what_nobody_refers_to_is_collected_after_a_day(sqlite_app: App, tmp_pat
             os.utime(path, (day_before, day_before))
     assert on_store(app, lambda store: Orphans(store, blobs).collect()) == 4
     left = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-    assert left == {path_of(used.id, 1), young}
+    assert left == {path_of(used.id, 1, mine), young, others}
     assert len(used.result()) == 100_000
 
 
@@ -370,7 +413,7 @@ def test_the_search_for_them_is_bounded(sqlite_app: App, tmp_path: Path) -> None
     blobs = app.blobs
     assert blobs is not None
     for task in range(25):
-        blobs.write(path_of(10**15 + task, 1), b"?")
+        blobs.write(path_of(10**15 + task, 1, blobs.ledger), b"?")
     orphans_of = lambda store: Orphans(store, blobs, old=-1.0)  # noqa: E731
 
     async def rounds(store: Store) -> list[int]:
@@ -382,8 +425,8 @@ def test_the_search_for_them_is_bounded(sqlite_app: App, tmp_path: Path) -> None
 
 def test_what_prune_returns_is_what_is_removed() -> None:
     assert Pruned().blobs == ()
-    assert owner_of("results/7/2") == (7, 2)
-    for path in ("results/7", "results/7/2.99.part", "other/7/2", "results/a/b", "results/7/2/3"):
+    assert owner_of("results/7/2-ab") == (7, 2, "ab")
+    for path in ("results/7", "results/7/2-ab.99.part", "other/7/2-ab", "results/a/b", "results/7/2/3", "results/7/2"):
         assert owner_of(path) is None
 
 
@@ -393,23 +436,23 @@ def test_what_prune_returns_is_what_is_removed() -> None:
 @pytest.mark.parametrize("kind", ["local", "memory", "file through fsspec"])
 async def test_every_place_keeps_the_same_promises(kind: str, tmp_path: Path) -> None:
     blobs = {
-        "local": lambda: LocalBlobs(tmp_path / "blobs"),
-        "memory": lambda: FsspecBlobs(f"memory://{tmp_path.name}/app"),
-        "file through fsspec": lambda: FsspecBlobs(f"file://{tmp_path}/through/app"),
+        "local": lambda: LocalBlobs(tmp_path / "blobs", ledger="x"),
+        "memory": lambda: FsspecBlobs(f"memory://{tmp_path.name}/app", ledger="x"),
+        "file through fsspec": lambda: FsspecBlobs(f"file://{tmp_path}/through/app", ledger="x"),
     }[kind]()
-    reference = await keep(blobs, path_of(7, 2), '"é and more"')
+    reference = await keep(blobs, path_of(7, 2, "x"), '"é and more"')
     assert await fetch(blobs, reference, what="it") == '"é and more"'
-    await keep(blobs, path_of(8, 1), '"other"')
-    assert {found.path for found in blobs.search()} == {"results/7/2", "results/8/1"}
+    await keep(blobs, path_of(8, 1, "x"), '"other"')
+    assert {found.path for found in blobs.search()} == {"results/7/2-x", "results/8/1-x"}
     assert all(-5 < found.age < 300 for found in blobs.search())
-    blobs.write(path_of(7, 2), b'"e and more!!"')
+    blobs.write(path_of(7, 2, "x"), b'"e and more!!"')
     with pytest.raises(BlobCorrupt, match="it is damaged"):
         await fetch(blobs, reference, what="it")
     for _ in range(2):
-        blobs.remove(path_of(7, 2))
+        blobs.remove(path_of(7, 2, "x"))
     with pytest.raises(BlobMissing, match="it is not in the result store"):
         await fetch(blobs, reference, what="it")
-    assert {found.path for found in blobs.search()} == {"results/8/1"}
+    assert {found.path for found in blobs.search()} == {"results/8/1-x"}
 
 
 def test_which_place_an_app_has(tmp_path: Path) -> None:

@@ -88,6 +88,9 @@ class DurableLedger:
             return f'{{"name":{payload.dumps(record.name)},"result":{await result_text(self._engine, record)}}}'
         return payload.dumps(_described(await failure_of(self._engine, record)))
 
+    def succeeded(self, ended: str) -> bool:
+        return "result" in payload.loads(ended)
+
     def result(self, ended: str) -> Any:
         found = payload.loads(ended)
         if "result" not in found:

@@ -25,6 +25,7 @@ LONGEST_NAME = 200
 _OURS = re.compile(r"(sleep|wait|call):\d+(/ended)?")
 # The step of a task that waited for a person: the store wrote it when they decided, before the first claim.
 _APPROVAL = "approval"
+_APPROVED = "headrace.workflows.builtin.approved"
 
 type Program[T] = Generator[Awaitable[Any], Any, T]
 
@@ -115,7 +116,8 @@ class Durable:
         ended: str | None = yield self._ledger.ended(child)
         if ended is None:
             raise self._suspended(name, Suspended(task=child))
-        if len(ended) <= LARGEST_STEP:  # else it is read again as long as it is kept
+        # A failure is asked for each time: a child that is run again by hand may succeed. What is larger, too.
+        if len(ended) <= LARGEST_STEP and self._ledger.succeeded(ended):
             ended = yield self._ledger.save(kept, ended)
             assert ended is not None
         return self._ledger.result(ended)
@@ -136,7 +138,7 @@ class Durable:
             raise DurableError(
                 f"{self._what}: the name of a {kind} is a text of 1 to {LONGEST_NAME}, not {name!r:.250}"
             )
-        if _OURS.fullmatch(name):
+        if _OURS.fullmatch(name) or name.endswith("/ended") or (name == _APPROVAL and not self._is_approval):
             raise DurableError(f"{self._what}: {name!r} is how headrace names its own; give the {kind} another name")
         if name in self._names:
             raise DurableError(
@@ -168,6 +170,10 @@ class Durable:
     def _suspended(self, step: str, suspended: Suspended) -> Suspend:
         self.suspend, self._raised_in = (suspend := Suspend(step, suspended)), _where()
         return suspend
+
+    @property
+    def _is_approval(self) -> bool:
+        return self._claim.name == _APPROVED
 
     @property
     def _what(self) -> str:

@@ -1,6 +1,7 @@
 """From a URL to a store. The driver of a database is imported only when its URL is used."""
 
 import re
+from hashlib import blake2s
 from urllib.parse import unquote, urlsplit
 
 from headrace.core.errors import MissingExtra, SettingsError
@@ -57,3 +58,8 @@ def postgres_dsn(url: str) -> str:
 def masked_url(url: str) -> str:
     """The URL for messages and logs: without its password, wherever that stands."""
     return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url))
+
+
+def ledger_mark(url: str, name: str) -> str:
+    """Stands for a ledger where several keep things in one place: each has tasks and jobs of the same numbers."""
+    return blake2s(f"{masked_url(url)} {name}".encode(), digest_size=8).hexdigest()

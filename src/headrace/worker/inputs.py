@@ -40,6 +40,9 @@ class Inputs:
         claim, codec = launch.claim, self._codecs.get(launch.claim.codec)
         try:
             found = await self._read(claim.id)
+            if any(not each.state.terminal for each in found):
+                # Somebody runs it once more: this one waits for what it comes to, or was blocked again meanwhile.
+                return Released(delay=_PAUSE)
             turns = asyncio.Semaphore(_BLOBS_AT_ONCE)
             texts = await asyncio.gather(*(self._text(each, turns) for each in found))
             specs = cast("Sequence[Mapping[str, Any]]", launch.options[OPTION])

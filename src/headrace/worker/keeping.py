@@ -32,7 +32,7 @@ class ResultKeeper:
         assert isinstance(outcome, Completed)
         assert outcome.result is not None
         try:
-            reference = await keep(self._blobs, path_of(ref.id, ref.claim_no), outcome.result)
+            reference = await keep(self._blobs, path_of(ref.id, ref.claim_no, self._blobs.ledger), outcome.result)
         except Exception as error:
             return replace(ran, outcome=fault(error, f"keep its result in {self._blobs.place}"))
         return replace(ran, outcome=Completed(result=None, result_ref=reference))

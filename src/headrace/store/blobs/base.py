@@ -1,14 +1,16 @@
 """What a result store can do, and how a row refers to what is in it.
 
-A reference is `results/{task}/{claim_no}#size=…&sha256=…`: whoever reads is told when it is not what was written. Each
-claim writes a path of its own, so a late worker never overwrites the result of the one that followed it.
+A reference is `results/{task}/{claim_no}-{ledger}#size=…&sha256=…`: whoever reads is told when it is not what was
+written. Each claim writes a path of its own, so a late worker never overwrites the result of the one that followed it;
+and so does each ledger, because several may share a place, or one may have moved to another database.
 """
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import parse_qs
 
 from headrace.core.errors import ResultError
@@ -36,6 +38,7 @@ class Blobs(Protocol):
     """A place for blobs by path. Every method blocks: call it from a thread."""
 
     place: str  # for people
+    ledger: str  # a mark of the ledger whose results are written here
 
     def write(self, path: str, data: bytes) -> None:
         """Whole or not at all; durable when it returns. The same path twice is the same blob twice."""
@@ -54,16 +57,30 @@ class Blobs(Protocol):
         ...
 
 
-def path_of(task: int, claim_no: int) -> str:
-    return f"{FOLDER}/{task}/{claim_no}"
+class Owner(NamedTuple):
+    """Who wrote a blob."""
+
+    task: int
+    claim_no: int
+    ledger: str
 
 
-def owner_of(path: str) -> tuple[int, int] | None:
-    """The task and the claim that wrote it; None when it is none of ours."""
-    parts = path.split("/")
-    if len(parts) != 3 or parts[0] != FOLDER or not (parts[1].isdecimal() and parts[2].isdecimal()):
-        return None
-    return int(parts[1]), int(parts[2])
+_PATH = re.compile(rf"{FOLDER}/([0-9]+)/([0-9]+)-([0-9a-z]+)")
+
+
+def path_of(task: int, claim_no: int, ledger: str) -> str:
+    return f"{FOLDER}/{task}/{claim_no}-{ledger}"
+
+
+def owner_of(path: str) -> Owner | None:
+    """None when it is no result."""
+    found = _PATH.fullmatch(path)
+    return None if found is None else Owner(int(found[1]), int(found[2]), found[3])
+
+
+def is_draft(path: str) -> bool:
+    """Whether it is what a killed writer left."""
+    return path.startswith(f"{FOLDER}/") and path.endswith(".part")
 
 
 def stored_path(reference: str) -> str:

@@ -13,7 +13,8 @@ from headrace.store.blobs.base import FOLDER, Found
 class FsspecBlobs:
     """Object stores write a whole object or none, so a write needs no name of its own first."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, ledger: str) -> None:
+        self.ledger = ledger
         try:
             import fsspec
         except ImportError:

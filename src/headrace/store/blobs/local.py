@@ -10,7 +10,8 @@ from headrace.store.blobs.base import FOLDER, Found
 
 
 class LocalBlobs:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, ledger: str) -> None:
+        self.ledger = ledger
         self._root = root
         self.place = str(root)
 

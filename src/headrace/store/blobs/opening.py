@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from headrace.store.blobs.base import Blobs
-from headrace.store.connect import sqlite_path
+from headrace.store.connect import ledger_mark, sqlite_path
 
 NOWHERE = "none"
 
@@ -22,11 +22,12 @@ def open_blobs(url: str | None, *, database: str, name: str) -> Blobs | None:
         url = f"{path}.results"
     elif url == NOWHERE:
         return None
+    ledger = ledger_mark(database, name)
     scheme, separator, rest = url.partition("://")
     if not separator or scheme in ("file", "local"):
         from headrace.store.blobs.local import LocalBlobs
 
-        return LocalBlobs(Path(unquote(rest) if separator else url).absolute() / name)
+        return LocalBlobs(Path(unquote(rest) if separator else url).absolute() / name, ledger=ledger)
     from headrace.store.blobs.fsspec import FsspecBlobs
 
-    return FsspecBlobs(f"{url.rstrip('/')}/{name}")
+    return FsspecBlobs(f"{url.rstrip('/')}/{name}", ledger=ledger)

@@ -6,7 +6,8 @@ from itertools import islice
 
 from headrace.core.task import TaskRecord
 from headrace.store.base import Store
-from headrace.store.blobs.base import Blobs, Found, owner_of, stored_path
+from headrace.store.blobs.base import Blobs, Found, is_draft, owner_of, stored_path
+from headrace.store.moved import moved_to
 
 # Younger ones may belong to a report that is on its way, through an outage of the database, say.
 OLD = 86_400.0
@@ -36,20 +37,23 @@ class Orphans:
         if len(found) < limit:
             self._search, self._rest = None, _PAUSE
         old = [blob.path for blob in found if blob.age > self._old]
-        owners = {path: owner_of(path) for path in old}
-        tasks = sorted({owner[0] for owner in owners.values() if owner is not None})
-        records = await self._store.get(tasks) if tasks else {}
-        orphans = [
-            path for path, owner in owners.items() if owner is None or not _has(records.get(owner[0]), path, owner[1])
-        ]
+        orphans = [path for path in old if is_draft(path)]
+        # What another ledger wrote is that one's to look after.
+        owners = {path: owner for path in old if (owner := owner_of(path)) and owner.ledger == self._blobs.ledger}
+        if owners:
+            # Of a ledger that has moved, the other one has the tasks, and refers to what was written here.
+            has_moved = await moved_to(self._store) is not None
+            records = await self._store.get(sorted({owner.task for owner in owners.values()}))
+            for path, owner in owners.items():
+                record = records.get(owner.task)
+                if not (has_moved if record is None else _has(record, path, owner.claim_no)):
+                    orphans.append(path)
         await asyncio.to_thread(lambda: [self._blobs.remove(path) for path in orphans])
         return len(orphans)
 
 
-def _has(record: TaskRecord | None, path: str, claim_no: int) -> bool:
+def _has(record: TaskRecord, path: str, claim_no: int) -> bool:
     """Whether a task refers to it, or may still do so: the claim that wrote it is the one that holds the task."""
-    if record is None:
-        return False
     if record.result_ref is not None:
         return stored_path(record.result_ref) == path
     return not record.state.terminal and record.worker is not None and record.claim_no == claim_no

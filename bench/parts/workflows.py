@@ -51,7 +51,7 @@ def measure(bench: Bench) -> Measured:
         half: list[Worked] = []
         for shape in _SHAPES:
             pairs = _sizes(bench, subject, shape)
-            measures[f"{subject.store}_{shape}"] = _linear(subject, shape, pairs, bench.pairs)
+            measures[f"{subject.store}_{shape}"] = _linear(pairs, bench.pairs)
             whole += [one for one, _ in pairs]
             half += [other for _, other in pairs]
             beside += _rates(subject, shape, [one for one, _ in pairs])
@@ -133,7 +133,7 @@ def _sizes(bench: Bench, subject: Subject, shape: str) -> list[tuple[Worked, Wor
     return bench.pair(whole, half, lambda each: work(bench.stage, each, number, each.options["size"]))
 
 
-def _linear(subject: Subject, shape: str, pairs: Sequence[tuple[Worked, Worked]], wanted: int) -> Measure:
+def _linear(pairs: Sequence[tuple[Worked, Worked]], wanted: int) -> Measure:
     """Twice the tasks against half of them. A grid has a whole side: what is compared is twice its exact ratio."""
     figures = [(one.seconds / one.tasks * 2, other.seconds / other.tasks) for one, other in pairs]
     series: tuple[Series, ...] = ()

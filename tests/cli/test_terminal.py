@@ -12,6 +12,7 @@ import pexpect
 import pytest
 
 from headrace.cli.failures import INTERRUPTED, OK
+from headrace.core.task import After, NewJob
 from headrace.testing.store_conformance.ledger import Ledger, completed, failed_for_good, ref, task
 from tests.cli.shell import Shell
 from tests.support.postgres import PrivatePostgres
@@ -164,6 +165,69 @@ def test_following_is_ended_by_ctrl_c(shell: Shell, start: Start, words: list[st
     logs.sendintr()
     assert ended(logs) == INTERRUPTED
     assert "Traceback" not in logs.before
+
+
+def test_a_job_is_watched_until_it_is_over(shell: Shell, start: Start):
+    """Bars that move, the task that runs, and how it ended."""
+
+    async def begin(ledger: Ledger) -> int:
+        await ledger.register("a", lease=600.0)
+        tasks = [task("shop.one"), task("shop.two", after=(After(task=0, local=True),))]
+        job, _ = await ledger.store.create_job(NewJob(name="nightly", tasks=tasks))
+        claim = await ledger.claim_one()
+        await ledger.store.start("a", [ref(claim)])
+        await ledger.store.progress("a", [(ref(claim), '{"done":3}')])
+        return job
+
+    async def go_on(ledger: Ledger) -> None:
+        for held in await ledger.store.held("a"):
+            await ledger.finish("a", completed(held))
+
+    job = shell.ledger(begin)
+    watch = start("jobs", "watch", str(job), "--interval", "0.1")
+    watch.expect("nightly")
+    watch.expect("0 of 2")
+    watch.expect("shop.one")
+    watch.expect("shop.two")
+    watch.expect('"done":3')
+    shell.ledger(go_on)
+    watch.expect("1 of 2  50 %")
+
+    async def end(ledger: Ledger) -> None:
+        await ledger.finish("a", completed(await ledger.claim_one()))
+
+    shell.ledger(end)
+    watch.expect("2 of 2  100 %")
+    watch.expect(f"job {job} is completed")
+    assert ended(watch) == OK
+
+
+def test_watching_a_job_is_ended_by_ctrl_c(shell: Shell, start: Start):
+    async def begin(ledger: Ledger) -> int:
+        return (await ledger.store.create_job(NewJob(name="nightly", tasks=[task()])))[0]
+
+    job = shell.ledger(begin)
+    watch = start("jobs", "watch", str(job))
+    watch.expect("0 of 1")
+    watch.sendintr()
+    watch.expect(f"job {job} goes on")
+    assert ended(watch) == INTERRUPTED
+    assert "Traceback" not in watch.before
+    assert shell.ledger(lambda ledger: ledger.job(job)).state == "pending"
+
+
+def test_a_graph_fits_a_terminal(shell: Shell, start: Start):
+    async def begin(ledger: Ledger) -> int:
+        tasks = [task("fetch"), *(task("extract", after=(After(task=0, local=True),)) for _ in range(100))]
+        return (await ledger.store.create_job(NewJob(name="nightly", tasks=tasks)))[0]
+
+    job = shell.ledger(begin)
+    show = start("jobs", "show", str(job))
+    show.expect("nightly")
+    show.expect("fetch")
+    show.expect("×100")
+    show.expect("100 blocked")
+    assert ended(show) == OK
 
 
 async def three_dead_letters(ledger: Ledger) -> None:

@@ -27,7 +27,7 @@ class Fate:
 
     def __init__(self, kills: int, seed: int) -> None:
         rng = random.Random(f"{seed} {current.task_id} {current.claim_no}")
-        self._doomed = current.claim_no <= kills
+        self._doomed = current.attempt <= kills  # not by claims: one that was given back unstarted kills nobody
         self._steps = rng.randrange(max(1, 2 * STEPS // kills) + 1)  # that it may still do: kills meet every step
         self._inside = rng.choice((True, False))
         self._ran = False

@@ -23,12 +23,12 @@ def _die() -> None:
 
 
 class Fate:
-    """Where an attempt dies: a step or two after those that were stored before, in one of the moments around a step."""
+    """Where an attempt dies: some steps after those that were stored before, in one of the moments around a step."""
 
     def __init__(self, kills: int, seed: int) -> None:
         rng = random.Random(f"{seed} {current.task_id} {current.claim_no}")
-        self._doomed = current.claim_no <= kills
-        self._steps = rng.choice((0, 0, 1))  # that it may still do
+        self._doomed = current.attempt <= kills  # not by claims: one that was given back unstarted kills nobody
+        self._steps = rng.randrange(max(1, 2 * STEPS // kills) + 1)  # that it may still do: kills meet every step
         self._inside = rng.choice((True, False))
         self._ran = False
 

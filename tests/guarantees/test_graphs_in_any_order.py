@@ -61,8 +61,9 @@ KINDS = st.sampled_from([EdgeKind.ON_SUCCESS, EdgeKind.ON_SUCCESS, EdgeKind.ON_D
 def nodes(draw: st.DrawFn, known: tuple[int, ...] = ()) -> list[NewTask]:
     """Tasks of one call, with edges among themselves and to those that are there."""
     made: list[NewTask] = []
-    for place in range(draw(st.integers(1, 5))):
+    for place in range(draw(st.integers(1, 6))):
         ends = [*(After(task=up, local=True) for up in range(place)), *(After(task=up) for up in known)]
+        ends += ends[:1] * 3  # some have many dependents
         chosen = draw(st.lists(st.sampled_from(ends), max_size=3)) if ends else []
         after = tuple(After(task=end.task, local=end.local, kind=draw(KINDS)) for end in chosen)
         made.append(
@@ -107,11 +108,12 @@ class GraphMachine(RuleBasedStateMachine):
     def ids(self) -> list[int]:
         return [*(task_id for job in self.jobs for task_id in self.of_job[job]), *self.loose]
 
-    @initialize()
-    def open(self) -> None:
+    @initialize(tasks=nodes())
+    def open(self, tasks: list[NewTask]) -> None:
         self.do(self.ledger.open())
         for _ in range(2):
             self._hire()
+        self.create_job(tasks)
 
     def teardown(self) -> None:
         try:
@@ -138,9 +140,11 @@ class GraphMachine(RuleBasedStateMachine):
     # Graphs.
 
     @rule(tasks=nodes())
+    def another_job(self, tasks: list[NewTask]) -> None:
+        if len(self.jobs) < 3:
+            self.create_job(tasks)
+
     def create_job(self, tasks: list[NewTask]) -> None:
-        if len(self.jobs) >= 3:
-            return
         hooks = {"on_success": task("hook", queue=HOOKS), "on_failure": task("hook", queue=HOOKS)}
         job, answers = self.do(self.store.create_job(NewJob(name="j", tasks=tasks, **hooks)))
         self.jobs.append(job)
@@ -191,6 +195,13 @@ class GraphMachine(RuleBasedStateMachine):
         self.do(self.ledger.finish(worker, *ends))
         for end in ends:
             self.stale.append(self.claims.pop(end.task))
+
+    @rule(data=st.data(), outcomes=st.lists(st.sampled_from([*["completed"] * 5, *OUTCOMES]), min_size=4, max_size=4))
+    def work(self, data: st.DataObject, outcomes: list[str]) -> None:
+        """Whatever can be claimed, and a batch of ends."""
+        self.claim(data, 4)
+        if self.claims:
+            self.finish(data, outcomes)
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data(), in_job=st.booleans(), critical=st.booleans())
@@ -335,7 +346,9 @@ class GraphMachine(RuleBasedStateMachine):
             story = f"task {task_id} is {record.state}/{record.reason}, its edges {mine}, what ended {states}"
             if task_id in closed:
                 lost = [e for e in mine if e.upstream in states and _is_lost(e, states[e.upstream])]
-                assert record.reason in {reason_for(e.kind).value for e in lost}, story
+                # The reason is that of the day: what was lost then may have been run again since.
+                then = [e for e in mine if e.upstream in again]
+                assert record.reason in {reason_for(e.kind).value for e in (*lost, *then)}, story
             elif task_id in free or not mine:
                 assert _is_free(record) or (self.releases and record.state is TaskState.BLOCKED), story
             else:
@@ -421,10 +434,11 @@ def test_whatever_happens_a_graph_ends_as_its_edges_say(
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=sized(small=2 if database == "postgres" else 6, full=200),
+            max_examples=sized(small=2 if database == "postgres" else 4, full=200),
             stateful_step_count=sized(small=30, full=60),
             # To make a history shorter takes many times as long as to find it.
             phases=sized(small=[Phase.reuse, Phase.generate], full=list(Phase)),
+            derandomize=sized(small=True, full=False),
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -35,7 +35,7 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
         "hard limit",
         "a limit of two at a time: done",
         r"a schedule, .*every second.*fired \d+ times",
-        r"shrink ×30: .*30 completed",
+        r"shrink.* ×30: .*30 completed",
         "kill -9 of the whole worker in the middle of three tasks, of a durable task",
         "all three completed",
         "reserve and charge were not done again",

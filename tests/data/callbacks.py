@@ -88,6 +88,10 @@ def slow_marks(table: pa.Table) -> pa.Table:
     return doubled_table(table)
 
 
+def takes_a_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
 NOT_A_FUNCTION = 3
 
 

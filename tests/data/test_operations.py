@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.errors import DataError, EntrypointError, NotFound, TaskFailed
+from headrace.core.errors import DataError, EntrypointError, NotFound, OptionError, TaskFailed
 from headrace.core.states import JobState, TaskState
 from headrace.data import Data, Object
 from headrace.data.operations.shuffling import boundaries, merged, split
@@ -185,6 +185,15 @@ async def test_bad_input_is_refused_at_the_call_and_nothing_is_written():
         (DataError, "how", lambda: rows.join(rows, "k", "outer")),
         (DataError, "int64 on the left", lambda: rows.join(text, "k")),
         (DataError, "no column 'v'", lambda: rows.join(text, "v")),
+        (OptionError, "whole number", lambda: rows.map(callbacks.doubled, priority="high")),
+        (OptionError, "not 'color'", lambda: rows.map(callbacks.doubled, color="red")),
+        (DataError, "one argument", lambda: rows.map(callbacks.added)),
+        (DataError, "two rows", lambda: rows.reduce(callbacks.doubled)),
+        (DataError, "RecordBatch", lambda: rows.map(callbacks.takes_a_batch)),
+        (DataError, "not 5", lambda: rows.sort(5)),
+        (DataError, "not 'x'", lambda: rows.join("x", "k")),
+        (DataError, "each column once", lambda: rows.join(rows, ["k", "k"])),
+        (DataError, "come twice", lambda: rows.join(rows, "k", suffix="")),
         (NotFound, "no object", lambda: Object("obj_nowhere", data=app.data).map(callbacks.doubled)),
         (DataError, "belongs to no app", lambda: Object(rows.id, data=Data(app.data.url)).map(callbacks.doubled)),
     ):
@@ -228,6 +237,37 @@ async def test_a_collector_that_died_before_it_could_say_so():
     parts = [{"table_id": f"{future.id}_c{number}"} for number in range(3)]
     assert await asyncio.to_thread(steps.collect, parts, future.id) == {"table_id": future.id}
     assert (await (await app.data.aopen(future.id)).to_arrow()).equals(before)
+
+
+async def test_a_chunk_that_is_cleared_alone_never_gives_the_old_table():
+    """The other parts are gone: the collector says what to do, instead of that all is well."""
+    rows = await Object.create(table_of(30), data=app.data)
+    future = await rows.map(callbacks.doubled_table, 10)
+    await adrain(app)
+    chunks = await app.tasks.alist(job=future.job_id, names=["headrace.data.operations.steps.map_chunk"])
+    await app.jobs.aclear(chunks[0].id)
+    await adrain(app, raise_on_failure=False)
+    (collector,) = await app.tasks.alist(job=future.job_id, names=["headrace.data.operations.steps.collect"])
+    assert collector.state is TaskState.FAILED
+    assert "of 3 parts of this table 2 are gone" in (collector.error_message or "")
+    assert "clear the tasks that make them" in (collector.error_message or "")
+
+
+async def test_rows_that_come_alone_are_reduced_with_the_others():
+    """The last chunk has one row, which nobody reduced: it has other columns."""
+    rows = await Object.create(table_of(21), data=app.data)
+    found = await came_out(await rows.reduce(callbacks.added, 10))
+    assert found.to_pylist() == [{"v": sum(range(21))}]
+
+
+async def test_a_join_where_one_side_has_no_nulls():
+    schema = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("w", pa.int64())])
+    strict = pa.table({"k": [1, 2, 3], "w": [10, 20, 30]}, schema=schema)
+    a, b = [await Object.create(table, data=app.data) for table in (table_of(40), strict)]
+    found = await came_out(await a.join(b, "k", chunk_size=7))
+    assert found.num_rows == table_of(40).join(strict, "k", join_type="inner").num_rows > 0
+    again = await came_out(await b.join(a, "k", chunk_size=7))
+    assert again.num_rows == found.num_rows
 
 
 KEYS = st.one_of(st.none(), st.integers(-3, 3))

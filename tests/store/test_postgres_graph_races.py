@@ -61,7 +61,6 @@ def waits(found: ClaimedTask, awaits: str | int) -> Settlement:
     )  # fmt: skip
 
 
-@pytest.mark.requirement("T-A12")
 async def test_the_two_last_of_a_fan_in_end_at_once(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T-A12: the first has lowered the barrier and not committed when the second comes. It waits, sees what is left,
     and frees the continuation; a count that each made by itself would leave it blocked, or free it twice."""

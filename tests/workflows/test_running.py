@@ -104,7 +104,7 @@ def test_the_continuation_runs_once_after_all_of_the_group_and_takes_nothing(wor
     assert works.ran[-1] == ("tell", ["continued"])
 
 
-@pytest.mark.requirement("A12", "T-R1")
+@pytest.mark.requirement("A12")
 def test_a_chord_with_a_failed_member(works: SimpleNamespace):
     """T-R1: the body is cancelled as upstream_failed, a sibling that waits is cancelled, and the hook of the job runs,
     once. A12: the failed critical task has failed the job, and `completed_at` is set."""

@@ -14,7 +14,7 @@ from headrace.store.base import Store
 type FailedJobs = Callable[[Collection[int]], Awaitable[Collection[int]]]
 
 LEFTOVERS_AFTER = timedelta(days=1)
-GRACE = timedelta(hours=1)
+GRACE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

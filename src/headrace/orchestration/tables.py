@@ -54,7 +54,7 @@ async def map(callback: str, obj: Any, *, chunk_size: int = CHUNK_SIZE, **option
     views = await obj.views(chunk_size)
     chunks: list[NewTask] = [prepared(app, callback, view.__headrace_json__(), **options) for view in views]
     step = Step(origin=app.jobs.origin, function=collect_results)
-    (handle,) = await app.jobs.aadd(job_id, chord(cast("Any", group(*chunks)), step.s()))
+    (handle,) = await app.jobs.aadd(job_id, chord(cast("Any", group(*chunks)), step.s(to=app.data.new_id())))
     return ResultCollector(handle, job_id=job_id, num_chunks=len(chunks))
 
 
@@ -70,7 +70,7 @@ async def create_result_collector(
 ) -> ResultCollector:
     """A task of the job that waits for others and gives their results in order: `tasks`, else those that were added
     here last. ArgumentError when there are not as many."""
-    ids = [*(remembered(job_id) if tasks is None else tasks)][-num_chunks:] if num_chunks else []
+    ids = list(tasks) if tasks is not None else [*remembered(job_id)][-num_chunks:] if num_chunks else []
     if len(ids) != num_chunks:
         raise ArgumentError(
             f"a collector of {num_chunks} chunks needs as many tasks, and {len(ids)} were added to job {job_id} here; "
@@ -78,20 +78,18 @@ async def create_result_collector(
         )
     app = current_app()
     step = Step(origin=app.jobs.origin, function=collect_results)
-    signature = step.s(_Results(ids)) if ids else step.s([])
+    signature = step.s(_Results(ids) if ids else [], to=app.data.new_id())
     (handle,) = await app.jobs.aadd(job_id, signature)
     return ResultCollector(handle, job_id=job_id, num_chunks=num_chunks)
 
 
-def collect_results(results: builtins.list[Any]) -> Any:
-    """The results of chunks: one object of theirs where each is an object, else the list."""
+def collect_results(results: builtins.list[Any], to: str) -> Any:
+    """The results of chunks: where each is an object, one of that id, which an attempt that is repeated replaces; else
+    the list."""
     if not results or not all(_names_table(result) for result in results):
         return results
     from headrace.data.current import current_data
-    from headrace.executors.context import current
 
-    # By the same id in each attempt, so that one that is repeated replaces what it made.
-    to = f"obj_collected_{current.task_id}_{current.run_no}"
     return current_data().concat([result["table_id"] for result in results], id=to, replace=True)
 
 

@@ -19,6 +19,8 @@ type Given = Callable[..., Any] | str
 MODES: tuple[str, ...] = get_args(Mode.__value__)
 # Libraries by the first part of the module that an annotation names.
 _LIBRARIES: dict[str, Mode] = {"pyarrow": "arrow", "pandas": "pandas", "polars": "polars"}
+_SHORT = {"pa": "pyarrow", "pd": "pandas", "pl": "polars"}
+_CLASSES: dict[str, str] = {"arrow": "Table", "pandas": "DataFrame", "polars": "DataFrame"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +34,10 @@ class Callback:
         return found_at(self.path)
 
 
-def callback(given: Given, mode: str | None = None) -> Callback:
+def callback(given: Given, mode: str | None = None, *, rows: int = 1) -> Callback:
     """Check a callback before anything is written. It takes an Arrow table or a frame where its first parameter is
-    annotated so (or `mode` says so), else one row, a dict. EntrypointError when a worker could not import it."""
+    annotated so (or `mode` says so), else so many rows, each a dict. EntrypointError when a worker could not import
+    it, DataError when it cannot be called so."""
     if mode is not None and mode not in MODES:
         raise DataError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
     path = given if isinstance(given, str) else _path_of(given)
@@ -42,7 +45,9 @@ def callback(given: Given, mode: str | None = None) -> Callback:
     function = found_at(path) if isinstance(given, str) or not _is_main(given) else _bare(given)
     if not isinstance(given, str) and function is not _bare(given):
         raise EntrypointError(f"{path} is not {given!r}: a worker would find another function by that name")
-    return Callback(path=path, mode=cast("Mode", mode) if mode is not None else _asked_for(function))
+    found = cast("Mode", mode) if mode is not None else _asked_for(function)
+    _refuse_arity(path, function, rows if found == "row" else 1)
+    return Callback(path=path, mode=found)
 
 
 def found_at(path: str) -> Callable[..., Any]:
@@ -81,7 +86,8 @@ def _path_of(function: Any) -> str:
     if "<" in qualname:
         what = "a lambda" if qualname.endswith("<lambda>") else f"{qualname}, which is defined inside a function,"
         raise EntrypointError(f"{what} cannot be imported by a worker: write a function at the top of a module")
-    return f"{_main_name() if module == '__main__' else module}.{qualname}"
+    # A colon, where the last dot does not part the module from the name.
+    return f"{_main_name() if module == '__main__' else module}{':' if '.' in qualname else '.'}{qualname}"
 
 
 def _main_name() -> str:
@@ -106,10 +112,29 @@ def _asked_for(function: Callable[..., Any]) -> Mode:
         annotation = typing.get_type_hints(function).get(parameters[0].name)
     except Exception:
         annotation = parameters[0].annotation
-    text = annotation if isinstance(annotation, str) else f"{getattr(annotation, '__module__', '')}."
-    short = {"pa": "pyarrow", "pd": "pandas", "pl": "polars"}
+    text = annotation
+    if not isinstance(text, str):
+        text = f"{getattr(annotation, '__module__', '')}.{getattr(annotation, '__qualname__', '')}"
     first = text.partition(".")[0]
-    return _LIBRARIES.get(short.get(first, first), "row")
+    mode = _LIBRARIES.get(_SHORT.get(first, first), "row")
+    if mode != "row" and text.rpartition(".")[2] != _CLASSES[mode]:
+        raise DataError(
+            f"{function.__qualname__} asks for {text}; a callback takes a row (a dict), a pyarrow.Table, a "
+            "pandas.DataFrame or a polars.DataFrame"
+        )
+    return mode
+
+
+def _refuse_arity(path: str, function: Callable[..., Any], arguments: int) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one of C, which says nothing
+        return
+    try:
+        signature.bind(*([None] * arguments))
+    except TypeError as error:
+        what = "two rows" if arguments == 2 else "one argument: a row, a table or a frame"
+        raise DataError(f"{path}{signature} cannot be called with {what}: {error}") from None
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
@@ -147,10 +172,14 @@ def reduced(callback: Callback, table: Any) -> Any:
     """The rows of a table as fewer: of row callbacks `f(f(a, b), c)`, of others what they make of the whole."""
     if not table.num_rows:
         return table
+    if callback.mode == "row":
+        return reduced_rows(callback, table.to_pylist())
+    return _table_of(called(callback.function(), _frame(callback.mode, table)), callback)
+
+
+def reduced_rows(callback: Callback, rows: Sequence[Any]) -> Any:
     function = callback.function()
-    if callback.mode != "row":
-        return _table_of(called(function, _frame(callback.mode, table)), callback)
-    first, *rest = table.to_pylist()
+    first, *rest = rows
     for row in rest:
         first = called(function, first, row)
     return _of_rows([first], None)

@@ -36,7 +36,7 @@ async def filter_rows(rows: "Rows", fn: Given, chunk_size: int, *, mode: str | N
 
 async def reduce_rows(rows: "Rows", fn: Given, chunk_size: int, *, mode: str | None, **options: Any) -> FutureObject:
     def plan(maker: Maker) -> tuple[Flow[Any], str]:
-        found, cut = callback(fn, mode), _slice(rows, chunk_size)
+        found, cut = callback(fn, mode, rows=2), _slice(rows, chunk_size)
         return maker.reduce(cut, found, rows.known().schema), f"reduce {found.path}"
 
     return await _done(rows, plan, options)
@@ -60,6 +60,8 @@ async def join_rows(
     def plan(maker: Maker) -> tuple[Flow[Any], str]:
         from headrace.data.operations.shuffling import checked_join
 
+        if not hasattr(other, "known"):
+            raise DataError(f"join takes another object or view, not {other!r}")
         if other.data.url != rows.data.url:
             raise DataError(
                 f"{other!r} is kept in {other.data.url} and {rows!r} in {rows.data.url}; join needs one place"

@@ -17,7 +17,13 @@ from headrace.workflows.signatures import Signature
 
 # Partial results that one step takes together: what it holds in memory is bounded, whatever the number of chunks.
 _FAN_IN = 64
-_OPTIONS = frozenset({"queue", "priority", "critical", "max_attempts"})
+_KINDS: dict[str, tuple[type, str]] = {
+    "queue": (str, "a name"),
+    "priority": (int, "a whole number"),
+    "critical": (bool, "True or False"),
+    "max_attempts": (int, "a number from 1 on"),
+}
+_OPTIONS = frozenset(_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,10 @@ class Step:
     def using(self, **options: Any) -> Self:
         if unknown := sorted(set(options) - _OPTIONS):
             raise OptionError(f"the tasks of a table take {', '.join(sorted(_OPTIONS))}, not {unknown[0]!r}")
+        for name, value in options.items():
+            kind, says = _KINDS[name]
+            if type(value) is not kind or (name == "queue" and not value) or (name == "max_attempts" and value < 1):
+                raise OptionError(f"{name} of the tasks of a table is {says}, not {value!r}")
         return dataclasses.replace(self, changes={**self.changes, **options})
 
     def s(self, *args: Any, **kwargs: Any) -> Signature[Any]:

@@ -33,16 +33,13 @@ class FutureObject(Reference):
     Used as an argument of a signature it is an edge: that task runs when the table is there, and gets it.
     """
 
-    __slots__ = ("_data", "_handle", "id")
+    __slots__ = ("_data", "_handle", "id", "job_id")
 
-    def __init__(self, data: "Data", handle: Any, id: str) -> None:
+    def __init__(self, data: "Data", handle: Any, id: str, job_id: int) -> None:
         self._data = data
         self._handle = handle
         self.id = id  # which it will have
-
-    @property
-    def job_id(self) -> int:
-        return self._handle.id
+        self.job_id = job_id
 
     async def aresult(self, timeout: Duration | None = None) -> Object:
         await self._handle.aresult(timeout)
@@ -68,9 +65,9 @@ async def launched(data: "Data", flow: Flow[Any], to: str, *, name: str) -> Futu
     jobs = launcher(data)
     if context is not None and context.job_id is not None:
         (handle,) = await jobs.aadd(context.job_id, flow)
-    else:
-        handle = await jobs.aenqueue(flow, name=name)
-    return FutureObject(data, handle, to)
+        return FutureObject(data, handle, to, context.job_id)
+    handle = await jobs.aenqueue(flow, name=name)
+    return FutureObject(data, handle, to, handle.id)
 
 
 def launcher(data: "Data") -> Launcher:

@@ -23,7 +23,9 @@ _ORDERS = ("ascending", "descending")
 
 def sort_keys(by: Any, schema: Any) -> list[tuple[str, str]]:
     """`"a"`, `["a", "b"]` or `[("a", "descending"), …]`, checked against the columns that there are."""
-    given: list[Any] = [by] if isinstance(by, str) else list(by)
+    if not isinstance(by, str | list | tuple):
+        raise DataError(f"sort takes a column, or a list of columns, not {by!r}")
+    given: list[Any] = [by] if isinstance(by, str) else list(cast("Any", by))
     keys = [(key, "ascending") if isinstance(key, str) else tuple(key) for key in given]
     if not keys:
         raise DataError("sort needs at least one column")
@@ -35,8 +37,13 @@ def sort_keys(by: Any, schema: Any) -> list[tuple[str, str]]:
     try:
         pc.sort_indices(schema.empty_table(), sort_keys=keys)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid) as error:
-        raise DataError(f"these columns have no order: {error}") from error
+        raise DataError(f"these columns have no order, cast them to a plain type such as text: {error}") from error
     return [(name, order) for name, order in keys]
+
+
+def nullable(schema: Any, names: Sequence[str]) -> Any:
+    """These columns of a schema, as they are where null is allowed."""
+    return pa.schema([pa.field(name, schema.field(name).type) for name in names])
 
 
 def boundaries(samples: Any, keys: SortKeys, parts: int) -> Any:
@@ -56,9 +63,9 @@ def split(table: Any, keys: SortKeys, cuts: Any) -> tuple[Any, list[int]]:
     that equals a boundary belongs to the part before it."""
     count, marks = table.num_rows, cuts.num_rows
     names = [name for name, _ in keys]
-    marked = pa.concat_tables(
-        [_sided(table.select(names), 0), _sided(cuts.select(names).cast(table.select(names).schema), 1)]
-    ).combine_chunks()
+    schema = nullable(table.schema, names)
+    sides = [_sided(each.select(names).cast(schema), side) for side, each in enumerate((table, cuts))]
+    marked = pa.concat_tables(sides).combine_chunks()
     order = [*keys, (_SIDE, "ascending"), (_ROW, "ascending")]
     indices = pc.sort_indices(marked, sort_keys=order)
     is_mark = pc.greater_equal(indices, pa.scalar(count, pa.uint64()))
@@ -89,7 +96,11 @@ def joined(left: Any, right: Any, on: Sequence[str], how: str, suffix: str) -> A
 
 def checked_join(left: Any, right: Any, on: Any, how: str, suffix: str) -> tuple[list[str], Any]:
     """The keys, and the columns that a join of these two gives; DataError when it cannot be."""
-    keys = [on] if isinstance(on, str) else list(on)
+    if not isinstance(on, str | list | tuple):
+        raise DataError(f"join takes a column, or a list of columns, not {on!r}")
+    keys: list[str] = [on] if isinstance(on, str) else list(cast("Any", on))
+    if len(set(keys)) < len(keys):
+        raise DataError(f"join takes each column once, not {keys!r}")
     if how not in ("inner", "left"):
         raise DataError(f"how is 'inner' or 'left', not {how!r}")
     if not keys:
@@ -106,9 +117,12 @@ def checked_join(left: Any, right: Any, on: Any, how: str, suffix: str) -> tuple
             )
     sort_keys(keys, left)
     try:
-        return keys, joined(left.empty_table(), right.empty_table(), keys, how, suffix).schema
+        schema = joined(left.empty_table(), right.empty_table(), keys, how, suffix).schema
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowInvalid) as error:
         raise DataError(f"Arrow cannot join these tables: {error}") from error
+    if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
+        raise DataError(f"column {twice[0]!r} would come twice; give another suffix=, or rename one")
+    return keys, schema
 
 
 def _sided(table: Any, side: int) -> Any:

@@ -5,14 +5,14 @@ Each writes an object whose id it was given: a step that is repeated, because it
 
 import asyncio
 import base64
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
 from headrace.core.errors import DataError, NotFound, Permanent
 from headrace.data.backend import ObjectMeta
 from headrace.data.current import current_data
-from headrace.data.operations.callbacks import Callback, filtered, mapped, reduced
+from headrace.data.operations.callbacks import Callback, filtered, mapped, reduced, reduced_rows
 
 type Reference = dict[str, Any]
 type Run = dict[str, Any]  # a sorted object, and where in it each part begins
@@ -31,8 +31,7 @@ class ChunkFailed(DataError):
 
 async def in_worker(step: str, given: dict[str, Any]) -> Any:
     """A step of a place that only one process can open: on a thread of the worker, instead of in a child."""
-    function: Any = globals()[step]
-    return await asyncio.to_thread(function, **given)
+    return await asyncio.to_thread(_STEPS[step], **given)
 
 
 def map_chunk(chunk: int, view: Reference, to: str, callback: str, mode: Any, schema: str | None = None) -> Reference:
@@ -60,9 +59,16 @@ def reduce_partials(parts: list[Reference], to: str, callback: str, mode: Any, e
     tables = [_rows(part) for part in parts]
     if not tables:
         return _written(to, read_schema(empty).empty_table())
-    schema = _common([table.schema for table in tables])
-    table = _pa().concat_tables([table.cast(schema) for table in tables])
-    answer = _written(to, reduced(Callback(path=callback, mode=mode), table))
+    found = Callback(path=callback, mode=mode)
+    if mode == "row":
+        # A chunk of one row was not reduced: it may have other columns than what comes of two.
+        table = reduced_rows(found, [row for table in tables for row in table.to_pylist()])
+    else:
+        schema = _common([table.schema for table in tables])
+        batches = (batch for table in tables for batch in table.to_batches())
+        widened = [batch.cast(schema) for batch in _with_columns(batches, schema)]
+        table = reduced(found, _pa().Table.from_batches(widened, schema))
+    answer = _written(to, table)
     _drop(parts)
     return answer
 
@@ -93,14 +99,14 @@ def collect(
 
 def find_boundaries(sides: list[dict[str, Any]], to: str, by: list[list[str]], parts: int) -> Reference:
     """The keys that cut a table (or two, for a join) into parts of a size, from a sample of their rows."""
-    from headrace.data.operations.shuffling import boundaries
+    from headrace.data.operations.shuffling import boundaries, nullable
 
     keys = _keys(by)
     names = [name for name, _ in keys]
-    samples = [table.select(names) for side in sides for table in _sample(side, names)]
-    schema = current_data().meta(sides[0]["table_id"]).schema
-    cut = boundaries(_pa().concat_tables(samples or [schema.empty_table().select(names)]), keys, parts)
-    return _written(to, cut)
+    # Whether a column may be null differs between two sides.
+    schema = nullable(current_data().meta(sides[0]["table_id"]).schema, names)
+    samples = [table.cast(schema) for side in sides for table in _sample(side, names, parts)]
+    return _written(to, boundaries(_pa().concat_tables([schema.empty_table(), *samples]), keys, parts))
 
 
 def sort_run(cuts: Reference, chunk: int, view: Reference, to: str, by: list[list[str]]) -> Run:
@@ -190,9 +196,21 @@ def _stream(to: str, schema: Any, batches: Iterable[Any]) -> ObjectMeta:
 
 
 def _is_done(parts: Sequence[Reference], to: str) -> bool:
-    """An earlier attempt put the parts together, dropped them, and died before it could say so."""
+    """An earlier attempt put the parts together, dropped them, and died before it could say so. Where a part was made
+    anew since then, the others are needed as well."""
     backend = current_data().backend
-    return bool(parts) and backend.meta(to) is not None and any(backend.meta(p["table_id"]) is None for p in parts)
+    whole = backend.meta(to) if parts else None
+    found = [backend.meta(part["table_id"]) for part in parts]
+    if all(meta is not None for meta in found):
+        return False
+    if whole is not None and not any(meta is not None and meta.created_at > whole.created_at for meta in found):
+        return True
+    missing = [number for number, meta in enumerate(found) if meta is None]
+    raise Permanent(
+        f"of {len(parts)} parts of this table {len(missing)} are gone, the first is part {missing[0]}: they were "
+        "dropped when they had become one table, or a while after their job had failed; clear the tasks that make "
+        "them as well, or begin anew"
+    )
 
 
 def _drop(parts: Iterable[Reference]) -> None:
@@ -220,7 +238,7 @@ def _with_columns(batches: Iterable[Any], schema: Any) -> Generator[Any]:
 def _empty_schema(empty: str | None, callback: str | None, mode: Any) -> Any:
     schema = read_schema(empty)
     if schema is None or callback is None or mode == "row":
-        return schema if callback is None else {}
+        return schema  # of rows nobody can say what a callback makes of them
     try:
         return mapped(Callback(path=callback, mode=mode), schema.empty_table()).schema
     except Exception:  # it was never made for no rows
@@ -231,12 +249,13 @@ def _keys(by: list[list[str]]) -> list[tuple[str, str]]:
     return [(name, order) for name, order in by]
 
 
-def _sample(side: dict[str, Any], names: Sequence[str]) -> Generator[Any]:
+def _sample(side: dict[str, Any], names: Sequence[str], parts: int) -> Generator[Any]:
     """Rows from all over a table: looks at even distances, a few rows each."""
     data = current_data()
     first, rows = side["offset"], side["limit"]
-    looks = min(_LOOKS, max(1, rows // 50))
-    take = max(1, _SAMPLES // looks)
+    # Several to a part: a table that is sorted already has its neighbours side by side.
+    looks = min(max(_LOOKS, 4 * parts), max(1, rows // 50))
+    take = max(5, _SAMPLES // looks)
     for look in range(looks):
         offset = rows * look // looks
         batches = list(
@@ -255,3 +274,12 @@ def _part_of(runs: Sequence[Run], part: int) -> list[Any]:
             reference = {"table_id": run["table_id"], "offset": starts[part]}
             found.append(_rows({**reference, "limit": starts[part + 1] - starts[part]}))
     return found
+
+
+_STEPS: dict[str, Callable[..., Any]] = {
+    step.__name__: step
+    for step in (
+        *(map_chunk, filter_chunk, reduce_chunk, reduce_partials, collect),
+        *(find_boundaries, sort_run, merge_part, join_part, finish_shuffle),
+    )
+}

@@ -1,6 +1,7 @@
 """Durable tasks that give their slot back: until later, until an event, until another task has ended."""
 
 import asyncio
+import itertools
 
 from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.core.task import NewJob
@@ -108,13 +109,13 @@ async def the_child_ends_while_the_parent_suspends(ledger: Ledger) -> None:
 
 @cases.add()
 async def both_in_one_finish(ledger: Ledger) -> None:
-    """One worker runs parent and child and reports both at once."""
-    for reverse in (False, True):
+    """One worker runs parent and child and reports both at once, whatever became of the child."""
+    for how, reverse in itertools.product((completed, failed_for_good, stopped), (False, True)):
         parent = await ledger.enqueue_one("parent")
         claim = await ledger.claim_one()
         child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
         assert child is not None
-        ends = [suspended(claim, task=child), completed(await ledger.claim_one())]
+        ends = [suspended(claim, task=child), how(await ledger.claim_one())]
         await ledger.finish("a", *(ends[::-1] if reverse else ends))
         again = await ledger.claim_due()
         assert again.id == parent

@@ -239,3 +239,25 @@ async def an_age_does_not_end_who_waits(ledger: Ledger) -> None:
     assert await ledger.state(parent) == "blocked"
     await ledger.finish("a", completed(await ledger.claim_one()))
     assert child
+
+
+@cases.add()
+async def an_age_begins_anew_where_a_suspended_task_goes_on(ledger: Ledger) -> None:
+    """It sleeps longer than it may be old; or its child has ended before it waits, and it is older than that."""
+    sleeper = await ledger.enqueue_one(max_age=2.0)
+    await ledger.finish("a", suspended(await ledger.claim_one(), delay=2.2))
+    assert await ledger.state(sleeper) == "pending"
+    parent = await ledger.enqueue_one("parent", max_age=2.0)
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", completed(await ledger.claim_one("b")))
+    await ledger.let_pass(2.1)
+    await ledger.store.expire()
+    await ledger.finish("a", suspended(claim, task=child))
+    resumed = await ledger.claim_due()
+    assert (resumed.id, resumed.expired) == (parent, False)
+    await ledger.finish("a", completed(resumed))
+    awake = await ledger.claim_due()
+    assert (awake.id, awake.expired) == (sleeper, False)
+    await ledger.finish("a", completed(awake))

@@ -143,8 +143,8 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
         )
     if row.state == TaskState.CANCELLING:
         return Ending(**common, state=TaskState.CANCELLED, reason=row.reason or Reason.USER)
-    # Who waits for others does not grow old: the age counts from where it goes on.
-    if settlement.state is TaskState.BLOCKED:
+    # Who waits, for others or for a time, does not grow old: the age counts from where it goes on.
+    if settlement.attempt is AttemptState.SUSPENDED:
         return None
     if row.expires_at is not None and now + seconds_to_micros(settlement.delay) > row.expires_at:
         common["error_class"] = common["error_class"] or "headrace.Expired"
@@ -177,6 +177,7 @@ def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> 
         "order_at": order_at,
         "ready_at": now if ready else None,
         "waiting_on": waiting_on,
+        "aged_from": now + seconds_to_micros(delay) if settlement.attempt is AttemptState.SUSPENDED else None,
     }
 
 

@@ -14,7 +14,8 @@ from headrace.store.sqlite.enqueueing import seconds_to_micros
 
 # Tasks that a send resumes itself; more of them are left to `deliver`.
 _RESUMED_AT_ONCE = 1000
-_EVENTS_AT_ONCE = 500
+_EVENTS_AT_ONCE = 500  # by one transaction
+_BATCHES_AT_ONCE = 20
 
 
 def send_program(queries: Mapping[str, str], event: str, key: str, payload: str, now: int) -> Program[int]:
@@ -91,26 +92,28 @@ def _await_task(transaction: Transaction, task: int, upstream: int) -> TaskState
     return TaskState.BLOCKED
 
 
-def deliver(transaction: Transaction, limit: int) -> int:
-    resumed = _deliver_events(transaction, limit)
-    if resumed < limit:
+def deliver(transaction: Transaction, limit: int) -> tuple[int, bool]:
+    """How many it resumed, and whether there may be more events to go through."""
+    resumed, more = _deliver_events(transaction, limit)
+    if resumed < limit and not more:
         late = transaction.rows("waiting_too_long", {"now": transaction.now, "limit": limit - resumed})
         resumed += _resume(transaction, (task for (task,) in late))
         transaction.run("drop_waits_of_ended", {"now": transaction.now, "limit": limit})
-    return resumed
+    return resumed, more
 
 
-def _deliver_events(transaction: Transaction, limit: int) -> int:
+def _deliver_events(transaction: Transaction, limit: int) -> tuple[int, bool]:
     """Of events that nobody has gone through yet: those that came with a user's own transaction, above all."""
     [(seen, *_)] = transaction.rows("delivery", {"now": transaction.now})
-    [(last,)] = transaction.rows("last_of_events", {"seen": seen, "limit": _EVENTS_AT_ONCE})
+    [(last, looked_at)] = transaction.rows("last_of_events", {"seen": seen, "limit": _EVENTS_AT_ONCE})
     if last is None:
-        return 0
+        return 0, False
     waiting = transaction.rows("waiting_for_events", {"seen": seen, "last": last, "limit": limit})
     resumed = _resume(transaction, (task for (task,) in waiting))
-    if len(waiting) < limit:
-        transaction.run("move_delivery", (str(last),))
-    return resumed
+    if len(waiting) >= limit:
+        return resumed, True
+    transaction.run("move_delivery", (str(last),))
+    return resumed, looked_at == _EVENTS_AT_ONCE
 
 
 class Happening(Part):
@@ -132,4 +135,14 @@ class Happening(Part):
         [(_, *anything)] = await self.database.read(
             lambda transaction: transaction.rows("delivery", {"now": transaction.now})
         )
-        return await self.database.write(lambda transaction: deliver(transaction, limit)) if any(anything) else 0
+        if not any(anything):
+            return 0
+        resumed = 0
+        # Mostly nobody waits for them: what comes behind many events of others is not left for later.
+        for _ in range(_BATCHES_AT_ONCE):
+            most = limit - resumed
+            n, more = await self.database.write(lambda transaction, most=most: deliver(transaction, most))
+            resumed += n
+            if not more or resumed >= limit:
+                break
+        return resumed

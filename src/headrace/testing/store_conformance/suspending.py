@@ -1,6 +1,7 @@
 """Durable tasks that give their slot back: until later, until an event, until another task has ended."""
 
 import asyncio
+import itertools
 
 from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.core.task import NewJob
@@ -108,13 +109,13 @@ async def the_child_ends_while_the_parent_suspends(ledger: Ledger) -> None:
 
 @cases.add()
 async def both_in_one_finish(ledger: Ledger) -> None:
-    """One worker runs parent and child and reports both at once."""
-    for reverse in (False, True):
+    """One worker runs parent and child and reports both at once, whatever became of the child."""
+    for how, reverse in itertools.product((completed, failed_for_good, stopped), (False, True)):
         parent = await ledger.enqueue_one("parent")
         claim = await ledger.claim_one()
         child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
         assert child is not None
-        ends = [suspended(claim, task=child), completed(await ledger.claim_one())]
+        ends = [suspended(claim, task=child), how(await ledger.claim_one())]
         await ledger.finish("a", *(ends[::-1] if reverse else ends))
         again = await ledger.claim_due()
         assert again.id == parent
@@ -238,3 +239,25 @@ async def an_age_does_not_end_who_waits(ledger: Ledger) -> None:
     assert await ledger.state(parent) == "blocked"
     await ledger.finish("a", completed(await ledger.claim_one()))
     assert child
+
+
+@cases.add()
+async def an_age_begins_anew_where_a_suspended_task_goes_on(ledger: Ledger) -> None:
+    """It sleeps longer than it may be old; or its child has ended before it waits, and it is older than that."""
+    sleeper = await ledger.enqueue_one(max_age=2.0)
+    await ledger.finish("a", suspended(await ledger.claim_one(), delay=2.2))
+    assert await ledger.state(sleeper) == "pending"
+    parent = await ledger.enqueue_one("parent", max_age=2.0)
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", completed(await ledger.claim_one("b")))
+    await ledger.let_pass(2.1)
+    await ledger.store.expire()
+    await ledger.finish("a", suspended(claim, task=child))
+    resumed = await ledger.claim_due()
+    assert (resumed.id, resumed.expired) == (parent, False)
+    await ledger.finish("a", completed(resumed))
+    awake = await ledger.claim_due()
+    assert (awake.id, awake.expired) == (sleeper, False)
+    await ledger.finish("a", completed(awake))

@@ -88,9 +88,9 @@ def _await_task(transaction: Transaction, task: int, upstream: int) -> TaskState
     if is_live or transaction.rows("ended_ids", (ids_json([upstream]),)):
         # Also to one that has ended: what it returned is kept for as long as somebody has an edge to it.
         transaction.run("add_edge", {"task": task, "upstream": upstream})
+    transaction.run("mark_awaited" if is_live else "mark_ended_awaited", (upstream,))
     if not is_live:
         return TaskState.PENDING
-    transaction.run("mark_awaited", (upstream,))
     transaction.run("clear_lowered")
     transaction.run("note_counted", (ids_json([task]),))
     transaction.run("count_barriers")

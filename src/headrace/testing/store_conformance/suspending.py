@@ -350,3 +350,22 @@ async def a_child_that_would_be_its_own_parent(ledger: Ledger) -> None:
     assert await ledger.store.checkpoints(claim.id) == {}
     await ledger.finish("a", completed(claim))
     assert await ledger.claim() == []
+
+
+@cases.add()
+async def a_child_that_is_run_again_before_its_parent_goes_on(ledger: Ledger) -> None:
+    """It had ended before the parent waited for it; the parent waits for its new end, and that resumes it."""
+    parent = await ledger.enqueue_one("parent")
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", failed_for_good(await ledger.claim_one("b")))
+    await ledger.finish("a", suspended(claim, task=child))
+    assert await ledger.store.retry([child]) == [child]
+    assert await ledger.state(parent) == "blocked"
+    work = await ledger.claim_due()
+    assert work.id == child
+    await ledger.finish("a", failed_for_good(work))
+    again = await ledger.claim_due()
+    assert again.id == parent
+    await ledger.finish("a", completed(again))

@@ -82,10 +82,15 @@ def suspended(transaction: Transaction, task: int, awaits: str | int) -> tuple[T
 
 
 def _await_task(transaction: Transaction, task: int, upstream: int) -> TaskState:
-    if upstream == task or not transaction.rows("is_live", (upstream,)):
+    if upstream == task:
         return TaskState.PENDING
-    transaction.run("add_edge", {"task": task, "upstream": upstream})
-    transaction.run("mark_awaited", (upstream,))
+    is_live = bool(transaction.rows("is_live", (upstream,)))
+    if is_live or transaction.rows("ended_ids", (ids_json([upstream]),)):
+        # Also to one that has ended: what it returned is kept for as long as somebody has an edge to it.
+        transaction.run("add_edge", {"task": task, "upstream": upstream})
+    transaction.run("mark_awaited" if is_live else "mark_ended_awaited", (upstream,))
+    if not is_live:
+        return TaskState.PENDING
     transaction.run("clear_lowered")
     transaction.run("note_counted", (ids_json([task]),))
     transaction.run("count_barriers")

@@ -2,9 +2,11 @@
 
 import asyncio
 import itertools
+from dataclasses import replace
 
+from headrace.core.errors import DurableError
 from headrace.core.states import AttemptState, JobState, TaskState
-from headrace.core.task import NewJob
+from headrace.core.task import Key, NewJob
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.drawing import draw, node
 from headrace.testing.store_conformance.ledger import (
@@ -12,6 +14,7 @@ from headrace.testing.store_conformance.ledger import (
     completed,
     failed_for_good,
     ref,
+    refused,
     stopped,
     suspended,
     task,
@@ -259,3 +262,108 @@ async def an_age_begins_anew_where_a_suspended_task_goes_on(ledger: Ledger) -> N
     claims = [await ledger.claim_due() for _ in range(2)]
     assert {claim.id: claim.expired for claim in claims} == {parent: False, sleeper: False}
     await ledger.finish("a", *map(completed, claims))
+
+
+@cases.add()
+async def what_a_child_returned_is_kept_for_its_parent(ledger: Ledger) -> None:
+    """Past its time to live, and past that of history, until the parent has ended; also where the child ended first."""
+    for ended_first in (False, True):
+        await ledger.enqueue_one("parent")
+        claim = await ledger.claim_due()
+        child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+        assert child is not None
+        work = await ledger.claim_due("b")
+        acts = [
+            ledger.finish("a", suspended(claim, task=child)),
+            ledger.finish("b", replace(completed(work, "1"), result_ttl=0.01)),
+        ]
+        for act in acts[::-1] if ended_first else acts:
+            await act
+        await ledger.let_pass(0.05)
+        pruned = await ledger.store.prune(keep=0.0)
+        assert (pruned.tasks, pruned.results) == (0, 0)
+        assert (await ledger.get(child)).result == "1"
+        await ledger.finish("a", completed(await ledger.claim_due()))
+        assert (await ledger.store.prune(keep=3600.0)).results == 1
+        await ledger.let_pass(0.05)
+        assert (await ledger.store.prune(keep=0.0)).tasks == 2
+
+
+@cases.add()
+async def a_dead_letter_is_kept_for_its_parent(ledger: Ledger) -> None:
+    _, child = await _calls(ledger)
+    await ledger.finish("a", failed_for_good(await ledger.claim_one(), dead_letter=True))
+    assert await ledger.store.purge([child]) == []
+    await ledger.finish("a", completed(await ledger.claim_due()))
+    assert await ledger.store.purge([child]) == [child]
+
+
+@cases.add()
+async def a_task_that_has_begun_is_not_taken_down(ledger: Ledger) -> None:
+    """What it waited for runs again and fails, while it waits for a child of its own or has slept: it goes on."""
+    for order in (("u", "child"), ("child", "u")):
+        graph = await draw(ledger, u=node(critical=False), d=node("u"), e=node("d"), keep=node())
+        await graph.complete("u")
+        await graph.take()
+        claim = graph.held.pop("d")
+        child = await ledger.store.spawn("a", ref(claim), "child", task("child", job=graph.job))
+        assert child is not None
+        graph.ids["child"] = child
+        await ledger.finish("a", suspended(claim, task=child))
+        assert await ledger.store.retry([graph.ids["u"]]) == [graph.ids["u"]]
+        await graph.sound()
+        for name in order:
+            assert await graph.state("d") == "blocked"
+            await (graph.fail if name == "u" else graph.complete)(name)
+            await graph.sound()
+        assert (await graph.state("d"), await graph.state("e")) == ("pending", "blocked")
+        await graph.each(graph.complete, ("d", "e", "keep"))
+        assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_task_that_waits_for_an_event_is_not_taken_down(ledger: Ledger) -> None:
+    graph = await draw(ledger, u=node(critical=False), d=node("u"), e=node("d"))
+    await graph.complete("u")
+    await graph.take()
+    claim = graph.held.pop("d")
+    assert await ledger.store.receive("a", ref(claim), "paid", event="e", key="", timeout=None) is None
+    await ledger.finish("a", suspended(claim, step="paid"))
+    await ledger.store.retry([graph.ids["u"]])
+    await graph.fail("u")
+    await graph.sound()
+    assert (await graph.state("d"), await graph.state("e")) == ("blocked", "blocked")
+    await ledger.store.send("e", "", "1")
+    await graph.each(graph.complete, "de")
+    assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_child_that_would_be_its_own_parent(ledger: Ledger) -> None:
+    """Its unique key is held by the caller, which would wait for itself."""
+    key = (Key(scope="unique", key="k"),)
+    await ledger.enqueue_one("parent", keys=key)
+    claim = await ledger.claim_one()
+    await refused(ledger.store.spawn("a", ref(claim), "child", task("child", keys=key)), DurableError)
+    assert await ledger.store.checkpoints(claim.id) == {}
+    await ledger.finish("a", completed(claim))
+    assert await ledger.claim() == []
+
+
+@cases.add()
+async def a_child_that_is_run_again_before_its_parent_goes_on(ledger: Ledger) -> None:
+    """It had ended before the parent waited for it; the parent waits for its new end, and that resumes it."""
+    parent = await ledger.enqueue_one("parent")
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", failed_for_good(await ledger.claim_one("b")))
+    await ledger.finish("a", suspended(claim, task=child))
+    assert await ledger.store.retry([child]) == [child]
+    assert await ledger.state(parent) == "blocked"
+    work = await ledger.claim_due()
+    assert work.id == child
+    await ledger.finish("a", failed_for_good(work))
+    again = await ledger.claim_due()
+    assert again.id == parent
+    await ledger.finish("a", completed(again))

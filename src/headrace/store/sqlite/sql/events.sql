@@ -70,6 +70,10 @@ WHERE NOT EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.upstream = :u
 -- The end of a task without a job is looked at when it is keyed.
 UPDATE headrace_tasks SET keyed = 1 WHERE id = ? AND job IS NULL AND NOT keyed
 
+-- name: mark_ended_awaited
+-- The same for one that somebody may run again.
+UPDATE headrace_history SET keyed = 1 WHERE id = ? AND job IS NULL AND NOT keyed
+
 -- name: delivery
 -- Up to which event all who waited have been resumed, whether there are newer ones, and whether a wait is over by time.
 SELECT mark.seen, EXISTS (SELECT 1 FROM headrace_events AS e WHERE e.id > mark.seen),

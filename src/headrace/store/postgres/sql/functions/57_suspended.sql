@@ -17,6 +17,8 @@ BEGIN
       AND (EXISTS (SELECT FROM headrace.tasks c WHERE c.id = s.child)
            OR EXISTS (SELECT FROM headrace.history c WHERE c.id = s.child))
       AND NOT EXISTS (SELECT FROM headrace.dependencies d WHERE d.upstream = s.child AND d.task = s.task);
+    -- One that ended, is run again and ends again has its parent to resume: see suspending_v1.
+    UPDATE headrace.history h SET keyed = true WHERE h.id = ANY (children) AND h.job IS NULL AND NOT h.keyed;
     UPDATE headrace.tasks t SET waiting_on = 'event:' || w.event || '/' || w.key
     FROM unnest(tasks, steps) AS s(task, step) JOIN headrace.waits w ON w.task = ANY (ARRAY[s.task]) AND w.step = s.step
     WHERE t.id = ANY (ARRAY[s.task]) AND (t.state = 'blocked') IS TRUE AND NOT w.over AND coalesce(w.expires_at, 'infinity') > instant

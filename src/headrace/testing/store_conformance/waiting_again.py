@@ -3,7 +3,7 @@
 from headrace.core.states import JobState
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.drawing import UPSTREAM_FAILED, Wait, draw, node
-from headrace.testing.store_conformance.ledger import Ledger, completed, ref, suspended, task
+from headrace.testing.store_conformance.ledger import Ledger, completed, suspended, task
 
 cases = Cases("waiting_again")
 
@@ -66,23 +66,6 @@ async def a_dependent_in_a_workers_hands(ledger: Ledger) -> None:
     await graph.sound()
     await graph.each(graph.complete, "ba")
     assert await graph.fate() is JobState.COMPLETED
-
-
-@cases.add()
-async def a_cleared_task_has_not_begun(ledger: Ledger) -> None:
-    """It had slept, and was cleared with what it waits for: when that fails now, it is cancelled like any other."""
-    graph = await draw(ledger, a=node(critical=False), b=node("a"), keep=node())
-    await graph.complete("a")
-    await graph.take()
-    claim = graph.held.pop("b")
-    await ledger.store.save_checkpoint("a", ref(claim), "step", "1")
-    await ledger.finish("a", suspended(claim, delay=600.0))
-    await ledger.let_pass(0.01)
-    await ledger.store.clear(graph.ids["a"])
-    assert await graph.state("b") == "blocked"
-    await graph.fail("a")
-    await graph.sound()
-    assert await graph.state("b") == UPSTREAM_FAILED
 
 
 @cases.add()

@@ -7,7 +7,7 @@ from headrace.core.states import JobState, TaskState
 from headrace.core.task import Key
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.drawing import SKIPPED, UPSTREAM_FAILED, Graph, done, draw, failure, node
-from headrace.testing.store_conformance.ledger import Ledger, completed, ref, refused, stopped, task
+from headrace.testing.store_conformance.ledger import Ledger, completed, ref, refused, stopped, suspended, task
 
 cases = Cases("reopening")
 
@@ -443,3 +443,20 @@ async def clearing_forgets_an_approval(ledger: Ledger) -> None:
     await ledger.store.decide(graph.ids["b"], approved=True, by="bob")
     await graph.complete("b", "keep")
     assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_cleared_task_has_not_begun(ledger: Ledger) -> None:
+    """It had slept, and was cleared with what it waits for: when that fails now, it is cancelled like any other."""
+    graph = await draw(ledger, a=node(critical=False), b=node("a"), keep=node())
+    await graph.complete("a")
+    await graph.take()
+    claim = graph.held.pop("b")
+    await ledger.store.save_checkpoint("a", ref(claim), "step", "1")
+    await ledger.finish("a", suspended(claim, delay=600.0))
+    await ledger.let_pass(0.01)
+    await ledger.store.clear(graph.ids["a"])
+    assert await graph.state("b") == "blocked"
+    await graph.fail("a")
+    await graph.sound()
+    assert await graph.state("b") == UPSTREAM_FAILED

@@ -37,7 +37,7 @@ GROUP BY done.id HAVING lost > 0 OR count(*) > :most
 
 -- name: note_lost
 -- Down the graph in one statement; who waits for the end whatever it is stays. Who waits for an event has begun, and so
--- has whoever gave its slot back in its present run: what it needed was there, and was run again since.
+-- has whoever gave its slot back in its present run, and was not cleared since: what it needed was there before.
 INSERT INTO temp.headrace_lost (id, kind)
 WITH RECURSIVE lost (id, kind) AS (
     SELECT d.task, d.kind
@@ -48,7 +48,7 @@ WITH RECURSIVE lost (id, kind) AS (
         AND t.state = 'blocked' AND coalesce(t.waiting_on, 'approval') = 'approval'
         AND NOT EXISTS (
             SELECT 1 FROM headrace_attempts AS a
-            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended'
+            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
         )
     UNION
     SELECT d.task, d.kind
@@ -58,7 +58,7 @@ WITH RECURSIVE lost (id, kind) AS (
     WHERE d.kind <> 1 AND t.state = 'blocked' AND coalesce(t.waiting_on, 'approval') = 'approval'
         AND NOT EXISTS (
             SELECT 1 FROM headrace_attempts AS a
-            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended'
+            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
         )
 )
 SELECT lost.id, min(lost.kind) FROM lost GROUP BY lost.id
@@ -122,7 +122,7 @@ FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upst
 WHERE d.kind = 1 OR (d.kind = 0 AND done.outcome = 0) OR (d.kind = 2 AND done.outcome = 1)
     OR EXISTS (
         SELECT 1 FROM headrace_tasks AS t CROSS JOIN headrace_attempts AS a ON a.task = t.id
-        WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended'
+        WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
     )
 GROUP BY d.task
 
@@ -135,7 +135,7 @@ WHERE d.upstream = :upstream AND d.task > :after AND d.task <= :last
         d.kind = 1 OR (d.kind = 0 AND :outcome = 0) OR (d.kind = 2 AND :outcome = 1)
         OR EXISTS (
             SELECT 1 FROM headrace_tasks AS t CROSS JOIN headrace_attempts AS a ON a.task = t.id
-            WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended'
+            WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
         )
     )
 GROUP BY d.task

@@ -277,6 +277,9 @@ class LedgerMachine(RuleBasedStateMachine):
         over = sorted(job.id for job in self.model.jobs.values() if job.over in ("failed", "cancelled"))
         job = data.draw(st.sampled_from(over))
         tasks = self.model.of_job(job)
+        if any(t.state == "cancelling" for t in tasks):
+            self.do(acts.refused(self.store.retry_failed(job), WrongState))
+            return
         reopened = set(self.do(self.store.retry_failed(job)))
         assert {t.id for t in tasks if t.state == "failed"} <= reopened
         assert reopened <= {t.id for t in tasks if t.state in ("failed", "cancelled")}

@@ -10,7 +10,7 @@ from headrace.core.lanes import Lane
 from headrace.core.task import After, ClaimedTask, EdgeKind, NewJob, NewTask, Want
 from headrace.store.postgres import PostgresStore
 from headrace.store.postgres.connection import Connection
-from headrace.testing.store_conformance.ledger import failed_for_good
+from headrace.testing.store_conformance.ledger import failed_for_good, suspended
 from tests.store.test_postgres_connection import broken_rules, done, opened
 
 MANY = [Want(queue="default", pool="coroutine", lane=lane, n=1000) for lane in (Lane.PRIMARY, Lane.RETRY)]
@@ -150,6 +150,21 @@ async def test_edges_that_cannot_be_write_nothing(postgres_url: str) -> None:
             next(store.enqueue_program([NewTask(name="t", job=job, after=(After(task=one),))]))
         assert [job.name for job in await store.list_jobs()] == ["j", "j"]
         assert (await store.get_job(job)).total == 1  # pyright: ignore[reportOptionalMemberAccess]
+
+
+async def test_a_cleared_task_has_not_begun(postgres_url: str) -> None:
+    """It had slept, and was cleared with what it waits for: when that fails now, it is cancelled like any other."""
+    async with opened(postgres_url) as store:
+        _, ids = await made(store, task(critical=False), task(0))
+        await store.finish("w", [done(found) for found in await claim(store)])
+        [sleeper] = await claim(store)
+        await store.finish("w", [suspended(sleeper, delay=600.0)])
+        await store.clear(ids[0])
+        assert await said(store, ids) == ["pending", "blocked"]
+        [first] = await claim(store)
+        await store.finish("w", [failed_for_good(first)])
+        assert await said(store, ids) == ["failed/error", "cancelled/upstream_failed"]
+        assert await broken_rules(store) == []
 
 
 async def test_a_wide_fan_out_is_released_in_parts(postgres_url: str) -> None:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,23 +110,16 @@ async def test_runs_of_like_tasks_and_those_between_are_written_alike(tmp_path: 
 
 
 async def test_an_edge_to_a_task_whose_key_somebody_holds(tmp_path: Path) -> None:
-    """It leads to whoever holds the key, in whatever job, and its end counts."""
-    key = (Key(scope="unique", key="k"),)
+    """It would lead out of the job. Its holder may have ended, and the job be over before its tasks are all read."""
+    key = (Key(scope="unique", key="k", ttl=3600.0),)
     async with opened(tmp_path / "x.db") as ledger:
-        (holder,) = await ledger.enqueue(task("holder", keys=key))
-        tasks = (task("first", keys=key), task("second", after=behind(0)), task("third", after=behind(1)))
-        job, answers = await ledger.store.create_job(NewJob(name="j", tasks=tasks))
-        assert [(answer.id == holder, answer.created) for answer in answers] == [
-            (True, False),
-            (False, True),
-            (False, True),
-        ]
-        assert [edge.upstream for edge in await ledger.store.edges([answers[1].id])] == [holder]
-        await ledger.finish("a", completed(await ledger.claim_one()))
-        assert await ledger.state(answers[1].id) == "pending"
-        for _ in range(2):
-            await ledger.finish("a", completed(await ledger.claim_due()))
-        assert (await ledger.job(job)).state is JobState.COMPLETED
+        await ledger.enqueue(task("holder", keys=key))
+        await ledger.finish("a", failed_for_good(await ledger.claim_one()))
+        spool = Spool(1_003, lambda n: task(keys=key) if n == 0 else task(after=behind(0) if n < 1_000 else ()))
+        with pytest.raises(GraphError, match="holds, which is not of the same job"):
+            await ledger.store.create_job(NewJob(name="j", tasks=spool))
+        assert await ledger.store.list_jobs() == []
+        assert await ledger.claim() == []
 
 
 async def test_the_same_key_twice_in_a_job_makes_one_task(tmp_path: Path) -> None:
@@ -183,6 +176,26 @@ async def test_an_event_of_a_users_own_transaction_is_delivered(tmp_path: Path) 
         again = await ledger.claim_due()
         found = await ledger.store.receive("a", ref(again), "paid", event="e", key="k", timeout=None)
         assert found == Received(payload="1")
+
+
+async def test_an_event_behind_many_that_nobody_waits_for_is_delivered_by_one_call(tmp_path: Path) -> None:
+    async with opened(tmp_path / "x.db") as ledger:
+        waiting = await ledger.enqueue_one()
+        claim = await ledger.claim_one()
+        assert await ledger.store.receive("a", ref(claim), "paid", event="e", key="k", timeout=None) is None
+        await ledger.finish("a", settled(claim, Suspended(step="paid")))
+        others = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+        others.execute("BEGIN")
+        for n in range(1_300):
+            program = ledger.store.send_program("e" if n == 1_299 else "other", "k", "1")
+            statement = next(program)
+            with suppress(StopIteration):
+                while True:
+                    statement = program.send(others.execute(statement.sql, statement.parameters).fetchall())
+        others.execute("COMMIT")
+        others.close()
+        assert await ledger.store.deliver() == 1
+        assert await ledger.state(waiting) == "pending"
 
 
 async def test_who_nobody_waits_for_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from headrace.core.errors import DurableError
 from headrace.core.task import NewTask, Ref
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
@@ -31,6 +32,11 @@ class Checkpoints:
             stored = await connection.fetchval(self._queries["checkpoint"], ref.id, name)
             if stored is None:
                 [child] = await self._enqueueing.write(connection, text)
+                if child.id == ref.id:
+                    raise DurableError(
+                        f"task {ref.id} calls {task.name!r} with a unique key that it holds itself: it would wait for "
+                        "its own end; nothing was enqueued"
+                    )
                 [row] = await connection.fetch(
                     self._queries["save_checkpoint"], worker, ref.id, ref.claim_no, name, str(child.id)
                 )

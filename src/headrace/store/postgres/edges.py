@@ -1,6 +1,7 @@
 """Edges of new tasks as parameters: texts of arrays, an entry for each edge."""
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,12 +55,19 @@ def job_edges(
                     "nothing was written"
                 )
             _require_earlier(task, after.task, number)
-            if after.task in existing:
+            upstream = existing.get(after.task, ids[after.task])
+            # The holder of its key may be an earlier task of this very job.
+            if after.task in existing and not _is_earlier(upstream, ids, number):
                 raise GraphError(
                     f"task {task.name!r} of a new job waits for a task whose key task {existing[after.task]} holds, "
-                    "which is not of this job; nothing was written"
+                    "which is not an earlier one of this job; nothing was written"
                 )
-            yield NewEdge(ids[number], place, ids[after.task], _NUMBER[after.kind], after.input)
+            yield NewEdge(ids[number], place, upstream, _NUMBER[after.kind], after.input)
+
+
+def _is_earlier(task: int, ids: "array[int]", number: int) -> bool:
+    place = bisect_left(ids, task, hi=number)  # they are in order
+    return place < number and ids[place] == task
 
 
 def edge_columns(edges: Sequence[NewEdge]) -> list[str]:

@@ -262,6 +262,11 @@ def refusal(error: asyncpg.PostgresError) -> Exception:
             return WrongState(f"job {detail} is already {hint} and takes no more tasks; nothing was enqueued")
         case "HR005":
             return GraphError(f"task {detail} is not of the same job; nothing was enqueued")
+        case "HR007":
+            return GraphError(
+                f"task {detail!r} waits for others and cannot replace task {hint}, which holds its unique key: a task "
+                "that waits for others cannot replace one; nothing was enqueued"
+            )
         case "55P03":
             return UniqueBusy("a transaction that is still open holds the key; nothing was enqueued, try again")
         case "22P05" | "22021" | "22000":  # the last is the driver's own, for what it cannot encode

@@ -24,6 +24,9 @@ class Retrying:
                 raise NotFound(f"no job {job}; nothing was retried")
             if state not in ("failed", "cancelled"):
                 raise WrongState(f"job {job} is {state}: only a failed or cancelled job has failed tasks to retry")
+            if stopping := await connection.fetchval(self._queries["stopping_of_job"], job):
+                # It belongs to the run that is over, and its end would be taken for one of the new run.
+                raise WrongState(f"job {job} is {state} and still stopping: task {stopping} has not ended; try again")
             ids = column(await connection.fetch(self._queries["failed_of_job"], job, state == "cancelled"))
             return await connection.fetchval(self._queries["reopen"], ids)
 

@@ -1,5 +1,6 @@
 """Durable steps: a value stored once under a name."""
 
+from headrace.core.errors import DurableError
 from headrace.core.task import NewTask, Ref
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.graphs import add
@@ -20,6 +21,11 @@ def spawn(transaction: Transaction, worker: str, ref: Ref, name: str, task: NewT
     if transaction.row("run_of_claim", fence) is None:
         return None
     (answer,) = add(transaction, [task])
+    if answer.id == ref.id:
+        raise DurableError(
+            f"task {ref.id} calls {task.name} as {name!r}, whose unique key it holds itself: it would wait for itself. "
+            "Give the call a key of its own"
+        )
     stored = save_checkpoint(transaction, worker, ref, name, str(answer.id))
     return None if stored is None else int(stored)
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from headrace.core.batch import Run, is_plain, runs_of
-from headrace.core.errors import DuplicateTask, EnqueueError, MovedAway, NotFound, WrongState
+from headrace.core.errors import DuplicateTask, EnqueueError, GraphError, MovedAway, NotFound, WrongState
 from headrace.core.limits import gates_to_json
 from headrace.core.states import JOB_TERMINAL, JobState, TaskState
 from headrace.core.task import Enqueued, Key, NewTask
@@ -173,10 +173,15 @@ def _planned(
             _plan_new(plan, task, first + offset, now, holders, jobs)
             continue
         key, holder = conflict
+        if key.on_conflict == "replace" and task.after:
+            raise GraphError(
+                f"task {task.name} waits for others and cannot replace task {holder.task}, which holds its unique key "
+                f"{key.key!r}: a task that waits for others cannot replace one. Nothing was written"
+            )
         if key.on_conflict == "replace" and holder.index is not None:
             # Twice in one call: the later one counts, under the id of the first.
             plan.rows[holder.index] = row_of(
-                replace(task, after=tasks[holder.task - first].after),  # it may be among what the later one waits for
+                replace(task, after=tasks[holder.task - first].after),  # it goes on waiting for what it waits for
                 *(holder.task, now, jobs),
                 no_later_than=_latest(task, holder),
             )

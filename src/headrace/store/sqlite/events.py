@@ -14,7 +14,8 @@ from headrace.store.sqlite.enqueueing import seconds_to_micros
 
 # Tasks that a send resumes itself; more of them are left to `deliver`.
 _RESUMED_AT_ONCE = 1000
-_EVENTS_AT_ONCE = 500
+_EVENTS_AT_ONCE = 500  # by one transaction
+_BATCHES_AT_ONCE = 20
 
 
 def send_program(queries: Mapping[str, str], event: str, key: str, payload: str, now: int) -> Program[int]:
@@ -81,36 +82,43 @@ def suspended(transaction: Transaction, task: int, awaits: str | int) -> tuple[T
 
 
 def _await_task(transaction: Transaction, task: int, upstream: int) -> TaskState:
-    if upstream == task or not transaction.rows("is_live", (upstream,)):
+    if upstream == task:
         return TaskState.PENDING
-    transaction.run("add_edge", {"task": task, "upstream": upstream})
-    transaction.run("mark_awaited", (upstream,))
+    is_live = bool(transaction.rows("is_live", (upstream,)))
+    if is_live or transaction.rows("ended_ids", (ids_json([upstream]),)):
+        # Also to one that has ended: what it returned is kept for as long as somebody has an edge to it.
+        transaction.run("add_edge", {"task": task, "upstream": upstream})
+    transaction.run("mark_awaited" if is_live else "mark_ended_awaited", (upstream,))
+    if not is_live:
+        return TaskState.PENDING
     transaction.run("clear_lowered")
     transaction.run("note_counted", (ids_json([task]),))
     transaction.run("count_barriers")
     return TaskState.BLOCKED
 
 
-def deliver(transaction: Transaction, limit: int) -> int:
-    resumed = _deliver_events(transaction, limit)
-    if resumed < limit:
+def deliver(transaction: Transaction, limit: int) -> tuple[int, bool]:
+    """How many it resumed, and whether there may be more events to go through."""
+    resumed, more = _deliver_events(transaction, limit)
+    if resumed < limit and not more:
         late = transaction.rows("waiting_too_long", {"now": transaction.now, "limit": limit - resumed})
         resumed += _resume(transaction, (task for (task,) in late))
         transaction.run("drop_waits_of_ended", {"now": transaction.now, "limit": limit})
-    return resumed
+    return resumed, more
 
 
-def _deliver_events(transaction: Transaction, limit: int) -> int:
+def _deliver_events(transaction: Transaction, limit: int) -> tuple[int, bool]:
     """Of events that nobody has gone through yet: those that came with a user's own transaction, above all."""
     [(seen, *_)] = transaction.rows("delivery", {"now": transaction.now})
-    [(last,)] = transaction.rows("last_of_events", {"seen": seen, "limit": _EVENTS_AT_ONCE})
+    [(last, looked_at)] = transaction.rows("last_of_events", {"seen": seen, "limit": _EVENTS_AT_ONCE})
     if last is None:
-        return 0
+        return 0, False
     waiting = transaction.rows("waiting_for_events", {"seen": seen, "last": last, "limit": limit})
     resumed = _resume(transaction, (task for (task,) in waiting))
-    if len(waiting) < limit:
-        transaction.run("move_delivery", (str(last),))
-    return resumed
+    if len(waiting) >= limit:
+        return resumed, True
+    transaction.run("move_delivery", (str(last),))
+    return resumed, looked_at == _EVENTS_AT_ONCE
 
 
 class Happening(Part):
@@ -132,4 +140,14 @@ class Happening(Part):
         [(_, *anything)] = await self.database.read(
             lambda transaction: transaction.rows("delivery", {"now": transaction.now})
         )
-        return await self.database.write(lambda transaction: deliver(transaction, limit)) if any(anything) else 0
+        if not any(anything):
+            return 0
+        resumed = 0
+        # Mostly nobody waits for them: what comes behind many events of others is not left for later.
+        for _ in range(_BATCHES_AT_ONCE):
+            most = limit - resumed
+            n, more = await self.database.write(lambda transaction, most=most: deliver(transaction, most))
+            resumed += n
+            if not more or resumed >= limit:
+                break
+        return resumed

@@ -1,6 +1,6 @@
 """Finish: a batch of settlements in one transaction, each fenced by its claim."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,11 +92,19 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
     transaction.wakes.update(row.queue for row, parameters in requeues if parameters["ready_at"] is not None)
     if gated := [(row.id, row.gates) for row, _ in requeues if row.gates is not None]:
         release_gates(transaction, gated)
-    conclude(transaction, endings)
+    awaited = {settlement.awaits for _, settlement in pairs if settlement.awaits is not None}
+    conclude(transaction, _awaited(endings, awaited) if awaited else endings)
     completed = sum(ending.state == TaskState.COMPLETED for ending in endings)
     failed = sum(ending.state == TaskState.FAILED for ending in endings)
     if completed or failed:
         transaction.run("count_worker", {"worker": worker, "completed": completed, "failed": failed})
+
+
+def _awaited(endings: Sequence[Ending], awaited: Collection[str | int]) -> list[Ending]:
+    """Somebody of this very batch waits for some of them, and their rows were read before that was written."""
+    return [
+        replace(ending, row=ending.row._replace(keyed=1)) if ending.row.id in awaited else ending for ending in endings
+    ]
 
 
 def _started_at(row: LiveRow, settlement: Settlement, now: int) -> int | None:
@@ -135,8 +143,8 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
         )
     if row.state == TaskState.CANCELLING:
         return Ending(**common, state=TaskState.CANCELLED, reason=row.reason or Reason.USER)
-    # Who waits for others does not grow old: the age counts from where it goes on.
-    if settlement.state is TaskState.BLOCKED:
+    # Who waits, for others or for a time, does not grow old: the age counts from where it goes on.
+    if settlement.attempt is AttemptState.SUSPENDED:
         return None
     if row.expires_at is not None and now + seconds_to_micros(settlement.delay) > row.expires_at:
         common["error_class"] = common["error_class"] or "headrace.Expired"
@@ -169,6 +177,7 @@ def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> 
         "order_at": order_at,
         "ready_at": now if ready else None,
         "waiting_on": waiting_on,
+        "aged_from": now + seconds_to_micros(delay) if settlement.attempt is AttemptState.SUSPENDED else None,
     }
 
 

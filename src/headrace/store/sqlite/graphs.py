@@ -125,6 +125,7 @@ def _link(
     edges: list[tuple[int, int, int, int, int | None]] = []
     barriers: list[tuple[int, int]] = []
     counted: list[int] = []  # who waits for tasks that were there before
+    led_to: dict[int, NewTask] = {}  # who held the key of one that somebody waits for
     for place, task in enumerate(tasks, base):
         # Whoever holds the key of one that was not made waits for what it waited for.
         if not task.after or place in found:
@@ -146,6 +147,7 @@ def _link(
                 )
             elif upstream in found:
                 upstream, is_counted = found[upstream], True
+                led_to[upstream] = task
             else:
                 upstream += first
             edges.append((own, number, upstream, _NUMBERS[edge.kind], edge.input))
@@ -153,10 +155,23 @@ def _link(
             counted.append(own)
         else:
             barriers.append((own, len(task.after)))
+    if led_to:
+        _check_holders(transaction, led_to, job)
     transaction.insert_all("insert_edge", edges)
     transaction.insert_all("insert_barrier", barriers)
     if counted:
         _settle_new(transaction, counted)
+
+
+def _check_holders(transaction: Transaction, led_to: Mapping[int, NewTask], job: int | None) -> None:
+    """The holder of a unique key may be anybody's; an edge that leads to it stays within the job like any other."""
+    found = dict(transaction.rows("jobs_of_tasks", {"ids": ids_json(led_to)}))
+    for id, task in led_to.items():
+        if found.get(id, 0) != (task.job if job is None else job):
+            raise GraphError(
+                f"task {task.name} waits for one whose unique key task {id} holds, which is not of the same job; "
+                "nothing was written"
+            )
 
 
 def _settle_new(transaction: Transaction, ids: Sequence[int]) -> None:

@@ -60,8 +60,12 @@ def retry_failed(transaction: Transaction, job: int) -> list[int]:
     state = _existing(transaction, job).state
     if state not in (JobState.FAILED, JobState.CANCELLED):
         raise WrongState(f"job {job} is {state}; only a failed or cancelled job has tasks to run again")
+    if stopping := transaction.row("stopping_task_of_job", (job,)):
+        # Its end belongs to the run that is over, and would be taken for one of the new run.
+        raise WrongState(f"job {job} is {state} and still stopping: task {stopping[0]} has not ended yet; try again")
     fold_additions(transaction, job)
-    return retry(transaction, [id for (id,) in transaction.rows("tasks_to_rerun", (job,))])
+    wanted = {"job": job, "cancelled": state == JobState.CANCELLED}
+    return retry(transaction, [id for (id,) in transaction.rows("tasks_to_rerun", wanted)])
 
 
 def _existing(transaction: Transaction, job: int) -> JobRecord:

@@ -60,6 +60,8 @@ def _reopen(transaction: Transaction, *, of: int | None = None) -> list[int]:
     transaction.run("asked_again")
     transaction.run("leave_history")
     if of is not None:
+        transaction.run("begin_anew", {"now": transaction.now})
+        transaction.run("ask_anew")
         transaction.run("forget_checkpoints")
         transaction.run("forget_waits")
         transaction.run("forget_events_of_cleared")

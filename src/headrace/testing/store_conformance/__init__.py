@@ -47,6 +47,7 @@ from headrace.testing.store_conformance import (
     start,
     suspending,
     upkeep,
+    waiting_again,
 )
 from headrace.testing.store_conformance.case import Case, exercise
 from headrace.testing.store_conformance.ledger import Ledger
@@ -56,7 +57,7 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines,
+    outlines, waiting_again,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
 )  # fmt: skip

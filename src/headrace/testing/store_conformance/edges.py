@@ -5,12 +5,22 @@ from dataclasses import replace
 
 from headrace.core.errors import GraphError, WrongState
 from headrace.core.states import JobState
-from headrace.core.task import After, EdgeKind, NewJob
+from headrace.core.task import After, EdgeKind, Key, NewJob
 from headrace.testing.store_conformance.case import Cases
-from headrace.testing.store_conformance.drawing import SKIPPED, UPSTREAM_FAILED, Wait, done, draw, failure, node
+from headrace.testing.store_conformance.drawing import (
+    SKIPPED,
+    UPSTREAM_FAILED,
+    Wait,
+    done,
+    draw,
+    failure,
+    new_tasks,
+    node,
+)
 from headrace.testing.store_conformance.ledger import (
     Ledger,
     completed,
+    failed_for_good,
     refused,
     task,
 )
@@ -190,7 +200,7 @@ async def inputs_by_number_and_place(ledger: Ledger) -> None:
 
 @cases.add()
 async def a_result_is_kept_while_somebody_needs_it(ledger: Ledger) -> None:
-    """Past its time to live, while a task with an input from it has not ended; then it goes."""
+    """Past its time to live, while a task that waits or waited for it has not ended; then it goes."""
     graph = await draw(
         ledger, a=node(), plain=node(), b=node(Wait("a", EdgeKind.ON_SUCCESS, 0), "plain", delay=0.0), c=node("b")
     )
@@ -198,10 +208,11 @@ async def a_result_is_kept_while_somebody_needs_it(ledger: Ledger) -> None:
     ends = [replace(completed(graph.held.pop(name), "1"), result_ttl=0.1) for name in ("a", "plain")]
     await ledger.finish("a", *ends)
     await ledger.let_pass(0.2)
-    assert (await ledger.store.prune(keep=3600)).results == 1, "that of `plain` is passed on to nobody"
+    assert (await ledger.store.prunable(keep=3600)).results == 0
+    assert (await ledger.store.prune(keep=3600)).results == 0
     assert [found.result for found in await ledger.store.inputs(graph.ids["b"])] == ["1"]
     await graph.complete("b")
-    assert (await ledger.store.prune(keep=3600)).results == 1
+    assert (await ledger.store.prune(keep=3600)).results == 2
     assert (await ledger.get(graph.ids["a"])).result is None
 
 
@@ -218,3 +229,61 @@ async def prune_takes_a_graph_with_everything_of_it(ledger: Ledger) -> None:
     pruned = await ledger.store.prune(keep=0.2)
     assert (pruned.tasks, pruned.jobs) == (there.tasks, there.jobs) == (4, 1)
     assert await ledger.store.edges(list(graph.ids.values())) == []
+
+
+# Edges and unique keys.
+
+
+@cases.add()
+async def an_edge_to_a_key_that_another_job_holds(ledger: Ledger) -> None:
+    """An ended task's, a live one's of another job, one of no job: edges stay within the job. Nothing is written."""
+    ended, live, alone = (Key(scope="unique", key=name, ttl=3600.0) for name in ("ended", "live", "alone"))
+    await ledger.enqueue(task("holder", keys=(ended,)))
+    await ledger.finish("a", failed_for_good(await ledger.claim_one()))
+    await draw(ledger, holder=node(keys=(live,), delay=600.0))
+    await ledger.enqueue(task("holder", keys=(alone,), delay=600.0))
+    jobs = await ledger.store.list_jobs()
+    other = await draw(ledger, x=node(delay=600.0))
+    for key in (ended, live, alone):
+        nodes = {"x": node(keys=(key,)), "y": node("x"), **{f"z{n}": node() for n in range(3)}}
+        await refused(ledger.store.create_job(NewJob(name="j", tasks=new_tasks(nodes))), GraphError)
+        await refused(ledger.store.enqueue(new_tasks(nodes, job=other.job)), GraphError)
+    assert len(await ledger.store.list_jobs()) == len(jobs) + 1
+    assert await ledger.claim() == []
+    await other.sound()
+
+
+@cases.add()
+async def an_edge_to_a_key_that_the_job_itself_holds(ledger: Ledger) -> None:
+    """Two nodes of one key are one task: who waits for the second waits for the first."""
+    key = (Key(scope="unique", key="k"),)
+    job, answers = await ledger.store.create_job(
+        NewJob(name="j", tasks=new_tasks({"a": node(keys=key), "b": node(keys=key), "c": node("b")}))
+    )
+    first, second, last = answers
+    assert (first.id, first.created, second.created) == (second.id, True, False)
+    assert [edge.upstream for edge in await ledger.store.edges([last.id])] == [first.id]
+    (again,) = await ledger.store.enqueue([task("a", job=job, keys=key)])
+    assert again.id == first.id
+    more = new_tasks({"a": node(keys=key), "d": node("a")}, job=job)
+    *_, added = await ledger.store.enqueue(more)
+    assert [edge.upstream for edge in await ledger.store.edges([added.id])] == [first.id]
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    await ledger.let_pass(0.002)
+    assert {claim.id for claim in await ledger.claim()} == {last.id, added.id}
+
+
+@cases.add()
+async def a_task_that_waits_for_others_replaces_none(ledger: Ledger) -> None:
+    """The one that it would replace has other edges, or none: it would run with inputs that it does not wait for."""
+    key = (Key(scope="unique", key="k", on_conflict="replace"),)
+    holder = await ledger.enqueue_one("d", keys=key, arguments='{"n":1}')
+    nodes = {"u": node(), "d": node(Wait("u", input=0), keys=key, arguments='{"n":2}')}
+    await refused(ledger.store.create_job(NewJob(name="j", tasks=new_tasks(nodes))), GraphError)
+    graph = await draw(ledger, x=node(delay=600.0))
+    await refused(ledger.store.enqueue(new_tasks(nodes, job=graph.job)), GraphError)
+    assert (await ledger.get(holder)).arguments == '{"n":1}'
+    assert (await graph.record()).total == 1
+    await ledger.finish("a", completed(await ledger.claim_one()))
+    await graph.add(**nodes)
+    await graph.each(graph.complete, "ud")

@@ -331,3 +331,28 @@ async def a_pruned_task_leaves_no_wait(ledger: Ledger) -> None:
     assert (await ledger.store.prune(keep=0.2)).tasks == 2
     assert await ledger.store.get([task_id, gone]) == {}
     assert await ledger.store.checkpoints(task_id) == {}
+
+
+@cases.add()
+async def an_event_that_was_taken_resumes_nobody_again(ledger: Ledger) -> None:
+    """Who took it and waits for the next one of that name is left alone, however many they are."""
+    await ledger.enqueue(*[task(f"t{n}") for n in range(3)])
+    await ledger.let_pass(0.002)
+    claims = await ledger.claim()
+    for claim in claims:
+        assert await ledger.store.receive("a", ref(claim), "first", event="e", key="", timeout=None) is None
+    await ledger.finish("a", *[suspended(claim, step="first") for claim in claims])
+    await ledger.store.send("e", "", "1")
+    await ledger.let_pass(0.002)
+    again = await ledger.claim()
+    assert len(again) == 3
+    for claim in again:
+        assert await ledger.store.receive("a", ref(claim), "first", event="e", key="", timeout=None) is not None
+        assert await ledger.store.receive("a", ref(claim), "second", event="e", key="", timeout=None) is None
+    await ledger.finish("a", *[suspended(claim, step="second") for claim in again])
+    for _ in range(3):
+        assert await ledger.store.deliver(limit=2) == 0
+    assert await ledger.claim() == []
+    await ledger.store.send("e", "", "2")
+    await ledger.let_pass(0.002)
+    assert len(await ledger.claim()) == 3

@@ -7,7 +7,7 @@ from headrace.core.states import JobState, TaskState
 from headrace.core.task import Key
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.drawing import SKIPPED, UPSTREAM_FAILED, Graph, done, draw, failure, node
-from headrace.testing.store_conformance.ledger import Ledger, completed, ref, refused, task
+from headrace.testing.store_conformance.ledger import Ledger, completed, ref, refused, stopped, suspended, task
 
 cases = Cases("reopening")
 
@@ -221,18 +221,52 @@ async def retry_failed_after_a_cancellation(ledger: Ledger) -> None:
 
 @cases.add()
 async def retry_failed_while_one_of_them_still_stops(ledger: Ledger) -> None:
-    """The one that is `cancelling` belongs to the run that is over; those behind it are settled when it ends."""
-    graph = await draw(ledger, a=node(), b=node(), c=node(done("b")), d=node("b", "a"))
+    """Its end belongs to the run that is over, and would doom what waits for it in the new one: first it ends."""
+    graph = await draw(ledger, a=node(), b=node(), c=node("b"))
     await graph.take()
     await graph.fail("a")
     assert await graph.state("b") == "cancelling"
-    await ledger.store.retry_failed(graph.job)
+    error = await refused(ledger.store.retry_failed(graph.job), WrongState)
+    assert str(graph.ids["b"]) in str(error)
     await graph.sound()
-    await graph.complete("b")
+    assert await graph.fate() is JobState.FAILED
+    await graph.end(stopped, "b")
+    assert _names(graph, await ledger.store.retry_failed(graph.job)) == ["a", "b", "c"]
     await graph.sound()
+    await graph.complete("a", "b")
+    await graph.complete("c")
+    assert await graph.fate() is JobState.COMPLETED
+    assert set((await graph.states()).values()) == {"completed"}
+
+
+@cases.add()
+async def retry_failed_of_a_failed_job_leaves_what_a_person_cancelled(ledger: Ledger) -> None:
+    graph = await draw(ledger, a=node(), b=node(), c=node(), d=node(failure("c")))
+    await graph.take()
+    await graph.complete("c")
+    await graph.stop("b")
+    await graph.fail("a")
+    assert await graph.fate() is JobState.FAILED
+    assert _names(graph, await ledger.store.retry_failed(graph.job)) == ["a"]
+    await graph.sound()
+    assert (await graph.state("b"), await graph.state("d")) == ("cancelled/user", SKIPPED)
     await graph.complete("a")
+    assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def retry_failed_of_a_cancelled_job_takes_all_that_was_cancelled(ledger: Ledger) -> None:
+    """Also what a person had cancelled before; not what an edge skipped."""
+    graph = await draw(ledger, a=node(), b=node(), c=node(), d=node(failure("c")))
+    await graph.take()
+    await graph.complete("c")
+    await graph.stop("b")
+    await ledger.store.cancel_job(graph.job)
+    await graph.end(stopped, "a")
+    assert _names(graph, await ledger.store.retry_failed(graph.job)) == ["a", "b"]
     await graph.sound()
-    await graph.complete("c", "d")
+    assert await graph.state("d") == SKIPPED
+    await graph.complete("a", "b")
     assert await graph.fate() is JobState.COMPLETED
 
 
@@ -388,3 +422,41 @@ async def a_task_that_keeps_its_key_for_itself(ledger: Ledger) -> None:
     await graph.sound()
     assert await graph.state("b") == UPSTREAM_FAILED
     await ledger.store.cancel(holder)
+
+
+@cases.add()
+async def clearing_forgets_an_approval(ledger: Ledger) -> None:
+    """Of one that has not run yet, too: somebody decides again, when what is above has run again."""
+    graph = await draw(ledger, a=node(), b=node("a", approval=True), keep=node())
+    await graph.complete("a")
+    await ledger.store.decide(graph.ids["b"], approved=True, by="ann")
+    assert await graph.state("b") == "pending"
+    before = (await ledger.get(graph.ids["b"])).enqueued_at
+    await ledger.let_pass(0.01)
+    await ledger.store.clear(graph.ids["a"])
+    await graph.sound()
+    assert await graph.state("b") == "blocked"
+    assert await ledger.store.checkpoints(graph.ids["b"]) == {}
+    assert (await ledger.get(graph.ids["b"])).enqueued_at > before
+    await graph.complete("a")
+    assert await graph.state("b") == "pending_approval"
+    await ledger.store.decide(graph.ids["b"], approved=True, by="bob")
+    await graph.complete("b", "keep")
+    assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_cleared_task_has_not_begun(ledger: Ledger) -> None:
+    """It had slept, and was cleared with what it waits for: when that fails now, it is cancelled like any other."""
+    graph = await draw(ledger, a=node(critical=False), b=node("a"), keep=node())
+    await graph.complete("a")
+    await graph.take()
+    claim = graph.held.pop("b")
+    await ledger.store.save_checkpoint("a", ref(claim), "step", "1")
+    await ledger.finish("a", suspended(claim, delay=600.0))
+    await ledger.let_pass(0.01)
+    await ledger.store.clear(graph.ids["a"])
+    assert await graph.state("b") == "blocked"
+    await graph.fail("a")
+    await graph.sound()
+    assert await graph.state("b") == UPSTREAM_FAILED

@@ -1,9 +1,12 @@
 """Durable tasks that give their slot back: until later, until an event, until another task has ended."""
 
 import asyncio
+import itertools
+from dataclasses import replace
 
+from headrace.core.errors import DurableError
 from headrace.core.states import AttemptState, JobState, TaskState
-from headrace.core.task import NewJob
+from headrace.core.task import Key, NewJob
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.drawing import draw, node
 from headrace.testing.store_conformance.ledger import (
@@ -11,6 +14,7 @@ from headrace.testing.store_conformance.ledger import (
     completed,
     failed_for_good,
     ref,
+    refused,
     stopped,
     suspended,
     task,
@@ -108,13 +112,13 @@ async def the_child_ends_while_the_parent_suspends(ledger: Ledger) -> None:
 
 @cases.add()
 async def both_in_one_finish(ledger: Ledger) -> None:
-    """One worker runs parent and child and reports both at once."""
-    for reverse in (False, True):
+    """One worker runs parent and child and reports both at once, whatever became of the child."""
+    for how, reverse in itertools.product((completed, failed_for_good, stopped), (False, True)):
         parent = await ledger.enqueue_one("parent")
         claim = await ledger.claim_one()
         child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
         assert child is not None
-        ends = [suspended(claim, task=child), completed(await ledger.claim_one())]
+        ends = [suspended(claim, task=child), how(await ledger.claim_one())]
         await ledger.finish("a", *(ends[::-1] if reverse else ends))
         again = await ledger.claim_due()
         assert again.id == parent
@@ -238,3 +242,128 @@ async def an_age_does_not_end_who_waits(ledger: Ledger) -> None:
     assert await ledger.state(parent) == "blocked"
     await ledger.finish("a", completed(await ledger.claim_one()))
     assert child
+
+
+@cases.add()
+async def an_age_begins_anew_where_a_suspended_task_goes_on(ledger: Ledger) -> None:
+    """It sleeps longer than it may be old; or its child has ended before it waits, and it is older than that."""
+    sleeper = await ledger.enqueue_one(max_age=2.0)
+    await ledger.finish("a", suspended(await ledger.claim_one(), delay=2.2))
+    assert await ledger.state(sleeper) == "pending"
+    parent = await ledger.enqueue_one("parent", max_age=2.0)
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", completed(await ledger.claim_one("b")))
+    await ledger.let_pass(2.1)
+    await ledger.store.expire()
+    await ledger.finish("a", suspended(claim, task=child))
+    # Who keeps its place comes first, if its time has come by now.
+    claims = [await ledger.claim_due() for _ in range(2)]
+    assert {claim.id: claim.expired for claim in claims} == {parent: False, sleeper: False}
+    await ledger.finish("a", *map(completed, claims))
+
+
+@cases.add()
+async def what_a_child_returned_is_kept_for_its_parent(ledger: Ledger) -> None:
+    """Past its time to live, and past that of history, until the parent has ended; also where the child ended first."""
+    for ended_first in (False, True):
+        await ledger.enqueue_one("parent")
+        claim = await ledger.claim_due()
+        child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+        assert child is not None
+        work = await ledger.claim_due("b")
+        acts = [
+            ledger.finish("a", suspended(claim, task=child)),
+            ledger.finish("b", replace(completed(work, "1"), result_ttl=0.01)),
+        ]
+        for act in acts[::-1] if ended_first else acts:
+            await act
+        await ledger.let_pass(0.05)
+        pruned = await ledger.store.prune(keep=0.0)
+        assert (pruned.tasks, pruned.results) == (0, 0)
+        assert (await ledger.get(child)).result == "1"
+        await ledger.finish("a", completed(await ledger.claim_due()))
+        assert (await ledger.store.prune(keep=3600.0)).results == 1
+        await ledger.let_pass(0.05)
+        assert (await ledger.store.prune(keep=0.0)).tasks == 2
+
+
+@cases.add()
+async def a_dead_letter_is_kept_for_its_parent(ledger: Ledger) -> None:
+    _, child = await _calls(ledger)
+    await ledger.finish("a", failed_for_good(await ledger.claim_one(), dead_letter=True))
+    assert await ledger.store.purge([child]) == []
+    await ledger.finish("a", completed(await ledger.claim_due()))
+    assert await ledger.store.purge([child]) == [child]
+
+
+@cases.add()
+async def a_task_that_has_begun_is_not_taken_down(ledger: Ledger) -> None:
+    """What it waited for runs again and fails, while it waits for a child of its own or has slept: it goes on."""
+    for order in (("u", "child"), ("child", "u")):
+        graph = await draw(ledger, u=node(critical=False), d=node("u"), e=node("d"), keep=node())
+        await graph.complete("u")
+        await graph.take()
+        claim = graph.held.pop("d")
+        child = await ledger.store.spawn("a", ref(claim), "child", task("child", job=graph.job))
+        assert child is not None
+        graph.ids["child"] = child
+        await ledger.finish("a", suspended(claim, task=child))
+        assert await ledger.store.retry([graph.ids["u"]]) == [graph.ids["u"]]
+        await graph.sound()
+        for name in order:
+            assert await graph.state("d") == "blocked"
+            await (graph.fail if name == "u" else graph.complete)(name)
+            await graph.sound()
+        assert (await graph.state("d"), await graph.state("e")) == ("pending", "blocked")
+        await graph.each(graph.complete, ("d", "e", "keep"))
+        assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_task_that_waits_for_an_event_is_not_taken_down(ledger: Ledger) -> None:
+    graph = await draw(ledger, u=node(critical=False), d=node("u"), e=node("d"))
+    await graph.complete("u")
+    await graph.take()
+    claim = graph.held.pop("d")
+    assert await ledger.store.receive("a", ref(claim), "paid", event="e", key="", timeout=None) is None
+    await ledger.finish("a", suspended(claim, step="paid"))
+    await ledger.store.retry([graph.ids["u"]])
+    await graph.fail("u")
+    await graph.sound()
+    assert (await graph.state("d"), await graph.state("e")) == ("blocked", "blocked")
+    await ledger.store.send("e", "", "1")
+    await graph.each(graph.complete, "de")
+    assert await graph.fate() is JobState.COMPLETED
+
+
+@cases.add()
+async def a_child_that_would_be_its_own_parent(ledger: Ledger) -> None:
+    """Its unique key is held by the caller, which would wait for itself."""
+    key = (Key(scope="unique", key="k"),)
+    await ledger.enqueue_one("parent", keys=key)
+    claim = await ledger.claim_one()
+    await refused(ledger.store.spawn("a", ref(claim), "child", task("child", keys=key)), DurableError)
+    assert await ledger.store.checkpoints(claim.id) == {}
+    await ledger.finish("a", completed(claim))
+    assert await ledger.claim() == []
+
+
+@cases.add()
+async def a_child_that_is_run_again_before_its_parent_goes_on(ledger: Ledger) -> None:
+    """It had ended before the parent waited for it; the parent waits for its new end, and that resumes it."""
+    parent = await ledger.enqueue_one("parent")
+    claim = await ledger.claim_one()
+    child = await ledger.store.spawn("a", ref(claim), "child", task("child"))
+    assert child is not None
+    await ledger.finish("b", failed_for_good(await ledger.claim_one("b")))
+    await ledger.finish("a", suspended(claim, task=child))
+    assert await ledger.store.retry([child]) == [child]
+    assert await ledger.state(parent) == "blocked"
+    work = await ledger.claim_due()
+    assert work.id == child
+    await ledger.finish("a", failed_for_good(work))
+    again = await ledger.claim_due()
+    assert again.id == parent
+    await ledger.finish("a", completed(again))

@@ -60,6 +60,7 @@ SELECT headrace.wake_gates_v1($1);
 -- name: prune_tasks
 -- Removes old history with everything that belongs to it. The tasks of a job stay until the job is as old as they are:
 -- its fate and its retry ask for them. Then they go batch by batch, and a note says that the job's counters know of more.
+-- What a task that has not ended waits for, or waited for, stays as well.
 -- The oldest of each state, then of all: the index on the state is the one in the order of their ends.
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() - make_interval(secs => $1::double precision) AS until
@@ -69,6 +70,10 @@ WITH clock AS MATERIALIZED (
         WHERE h.state = ANY (ARRAY[s.state]) AND h.finished_at < (SELECT until FROM clock) AND NOT EXISTS (
             SELECT FROM headrace.jobs j
             WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= (SELECT until FROM clock))
+        ) AND NOT EXISTS (
+            -- By ANY: see prune_results.
+            SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
+            WHERE d.upstream = ANY (ARRAY[h.id])
         )
         ORDER BY h.state, h.finished_at LIMIT $2
     ) AS found
@@ -99,10 +104,15 @@ DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id, h.r
 
 -- name: purge
 -- Removes dead letters by id, as prune_tasks does. One whose job is not over stays: its fate and its retry ask for it.
+-- So does one that a task that has not ended waits for, or waited for.
 WITH old AS MATERIALIZED (
     SELECT h.id, h.job FROM headrace.history h
     WHERE h.id = ANY ($1::bigint[]) AND h.dead_letter AND h.state = 'failed'
       AND NOT EXISTS (SELECT FROM headrace.jobs j WHERE j.id = h.job AND j.completed_at IS NULL)
+      AND NOT EXISTS (
+          SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
+          WHERE d.upstream = ANY (ARRAY[h.id])
+      )
     ORDER BY h.id FOR UPDATE
 ), notes AS (
     INSERT INTO headrace.meta (key, value)
@@ -126,14 +136,14 @@ WITH old AS MATERIALIZED (
 DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id;
 
 -- name: prune_results
--- Drops results whose time to live is over; that there was one stays known. Not while a task that has not ended is to get
--- it. The reference to what is kept elsewhere comes back.
+-- Drops results whose time to live is over; that there was one stays known. Not while a task that has not ended may ask
+-- for it: one that waits for it, or has called it. The reference to what is kept elsewhere comes back.
 WITH old AS (
     SELECT h.id, h.result_ref FROM headrace.history h
     WHERE h.result_expires_at <= (SELECT clock_timestamp()) AND NOT EXISTS (
         -- By ANY: a look for each of the oldest, whatever the statistics say of the rest.
         SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
-        WHERE d.upstream = ANY (ARRAY[h.id]) AND d.input IS NOT NULL
+        WHERE d.upstream = ANY (ARRAY[h.id])
     )
     ORDER BY h.result_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
@@ -235,13 +245,15 @@ SELECT
         WHERE h.finished_at < clock.until AND NOT EXISTS (
             SELECT FROM headrace.jobs j
             WHERE j.id = h.job AND (j.completed_at IS NULL OR j.completed_at >= clock.until)
+        ) AND NOT EXISTS (
+            SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task WHERE d.upstream = h.id
         )
     ),
     (
         SELECT count(*) FROM headrace.history h
         WHERE h.result_expires_at <= clock.now AND h.finished_at >= clock.until AND NOT EXISTS (
             SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = d.task
-            WHERE d.upstream = h.id AND d.input IS NOT NULL
+            WHERE d.upstream = h.id
         )
     ),
     (

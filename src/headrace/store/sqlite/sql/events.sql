@@ -70,6 +70,10 @@ WHERE NOT EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.upstream = :u
 -- The end of a task without a job is looked at when it is keyed.
 UPDATE headrace_tasks SET keyed = 1 WHERE id = ? AND job IS NULL AND NOT keyed
 
+-- name: mark_ended_awaited
+-- The same for one that somebody may run again.
+UPDATE headrace_history SET keyed = 1 WHERE id = ? AND job IS NULL AND NOT keyed
+
 -- name: delivery
 -- Up to which event all who waited have been resumed, whether there are newer ones, and whether a wait is over by time.
 SELECT mark.seen, EXISTS (SELECT 1 FROM headrace_events AS e WHERE e.id > mark.seen),
@@ -82,19 +86,22 @@ FROM (
 ) AS mark
 
 -- name: last_of_events
--- The last of the next few.
-SELECT max(next.id) FROM (
+-- The last of the next few, and how many they are.
+SELECT max(next.id), count(*) FROM (
     SELECT e.id FROM headrace_events AS e WHERE e.id > :seen ORDER BY e.id LIMIT :limit
 ) AS next
 
 -- name: waiting_for_events
--- Those that wait for one of a few.
+-- Those that wait for one of a few and would take it, as `state_of_wait` says: whoever has had it is not resumed again.
 SELECT DISTINCT w.task
 FROM headrace_events AS e
 CROSS JOIN headrace_waits AS w INDEXED BY headrace_waits_event ON w.event = e.name AND w.key = e.key AND NOT w.over
 CROSS JOIN headrace_tasks AS t ON t.id = w.task
 WHERE e.id > :seen AND e.id <= :last AND e.created_at >= t.enqueued_at
+    AND (e.created_at > t.enqueued_at OR t.run_no > 1 OR e.id > t.id)
+    AND e.created_at <= coalesce(w.expires_at, e.created_at)
     AND t.state = 'blocked' AND t.waiting_on = 'event:' || w.event || '/' || w.key
+    AND NOT EXISTS (SELECT 1 FROM headrace_waits AS own WHERE own.task = w.task AND own.taken = e.id)
 LIMIT :limit
 
 -- name: move_delivery

@@ -47,7 +47,8 @@ DELETE FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 UPDATE headrace_tasks
 SET state = :state, reason = NULL, worker = NULL, attempt = :attempt, losses = :losses, lane = :lane,
     eligible_at = :eligible_at, order_at = :order_at, ready_at = :ready_at, waiting_on = :waiting_on, claimed_at = NULL,
-    started_at = NULL, progress = NULL
+    started_at = NULL, progress = NULL,
+    expires_at = iif(:aged_from IS NULL, expires_at, :aged_from + CAST(max_age * 1000000 AS INTEGER))
 WHERE id = :task
 
 -- name: close_attempt

@@ -36,7 +36,8 @@ FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upst
 GROUP BY done.id HAVING lost > 0 OR count(*) > :most
 
 -- name: note_lost
--- Down the graph in one statement; who waits for the end whatever it is stays. Who waits for an event has begun.
+-- Down the graph in one statement; who waits for the end whatever it is stays. Who waits for an event has begun, and so
+-- has whoever gave its slot back in its present run, and was not cleared since: what it needed was there before.
 INSERT INTO temp.headrace_lost (id, kind)
 WITH RECURSIVE lost (id, kind) AS (
     SELECT d.task, d.kind
@@ -45,12 +46,20 @@ WITH RECURSIVE lost (id, kind) AS (
     CROSS JOIN headrace_tasks AS t ON t.id = d.task
     WHERE ((d.kind = 0 AND done.outcome <> 0) OR (d.kind = 2 AND done.outcome <> 1))
         AND t.state = 'blocked' AND coalesce(t.waiting_on, 'approval') = 'approval'
+        AND NOT EXISTS (
+            SELECT 1 FROM headrace_attempts AS a
+            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
+        )
     UNION
     SELECT d.task, d.kind
     FROM lost
     CROSS JOIN headrace_dependencies AS d ON d.upstream = lost.id
     CROSS JOIN headrace_tasks AS t ON t.id = d.task
     WHERE d.kind <> 1 AND t.state = 'blocked' AND coalesce(t.waiting_on, 'approval') = 'approval'
+        AND NOT EXISTS (
+            SELECT 1 FROM headrace_attempts AS a
+            WHERE a.task = t.id AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
+        )
 )
 SELECT lost.id, min(lost.kind) FROM lost GROUP BY lost.id
 
@@ -106,11 +115,15 @@ ON CONFLICT (upstream) DO UPDATE SET state = excluded.state, after = excluded.af
 DELETE FROM temp.headrace_ended WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: note_lowered
--- By sums: a barrier that a whole batch lowers is written once.
+-- By sums: a barrier that a whole batch lowers is written once. Whoever has begun goes on after any end.
 INSERT INTO temp.headrace_lowered (task, n)
 SELECT d.task, count(*)
 FROM temp.headrace_ended AS done CROSS JOIN headrace_dependencies AS d ON d.upstream = done.id
 WHERE d.kind = 1 OR (d.kind = 0 AND done.outcome = 0) OR (d.kind = 2 AND done.outcome = 1)
+    OR EXISTS (
+        SELECT 1 FROM headrace_tasks AS t CROSS JOIN headrace_attempts AS a ON a.task = t.id
+        WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
+    )
 GROUP BY d.task
 
 -- name: note_released
@@ -118,7 +131,13 @@ GROUP BY d.task
 INSERT INTO temp.headrace_lowered (task, n)
 SELECT d.task, count(*) FROM headrace_dependencies AS d
 WHERE d.upstream = :upstream AND d.task > :after AND d.task <= :last
-    AND (d.kind = 1 OR (d.kind = 0 AND :outcome = 0) OR (d.kind = 2 AND :outcome = 1))
+    AND (
+        d.kind = 1 OR (d.kind = 0 AND :outcome = 0) OR (d.kind = 2 AND :outcome = 1)
+        OR EXISTS (
+            SELECT 1 FROM headrace_tasks AS t CROSS JOIN headrace_attempts AS a ON a.task = t.id
+            WHERE t.id = d.task AND a.run_no = t.run_no AND a.state = 'suspended' AND a.finished_at > t.enqueued_at
+        )
+    )
 GROUP BY d.task
 
 -- name: lower_barriers

@@ -114,10 +114,16 @@ SET state = 'pending', reason = NULL, run_no = run_no + 1, started_at = NULL, co
 WHERE id = :job AND state IN ('completed', 'failed', 'cancelled')
 
 -- name: tasks_to_rerun
--- What failed, and what was cancelled because of it or with the job.
+-- What failed, and what was cancelled because of it or with the job; of a cancelled job all that somebody cancelled.
 SELECT id FROM headrace_history
-WHERE job = ? AND (
+WHERE job = :job AND (
     state = 'failed'
-    OR (state = 'cancelled' AND reason IN ('upstream_failed', 'job_failed', 'job_cancelled', 'job_timeout'))
+    OR (state = 'cancelled' AND iif(
+        :cancelled, reason IS NOT 'skipped', reason IN ('upstream_failed', 'job_failed', 'job_timeout')
+    ))
 )
 ORDER BY id
+
+-- name: stopping_task_of_job
+-- One that was told to stop and is still in a worker's hands.
+SELECT t.id FROM headrace_tasks AS t WHERE t.job = ? AND t.state = 'cancelling' ORDER BY t.id LIMIT 1

@@ -154,6 +154,16 @@ DELETE FROM headrace_waits WHERE step = 'approval' AND NOT over AND task IN (SEL
 -- The other half of the move.
 DELETE FROM headrace_history WHERE id IN (SELECT id FROM temp.headrace_reopened)
 
+-- name: begin_anew
+-- Those below that had not ended, too: events of before are not for them.
+UPDATE headrace_tasks SET enqueued_at = max(:now, created_at) WHERE id IN (SELECT id FROM temp.headrace_reopened)
+
+-- name: ask_anew
+-- Of these, whoever was approved: that is forgotten.
+UPDATE headrace_tasks SET state = 'blocked', ready_at = NULL, waiting_on = 'approval'
+WHERE id IN (SELECT id FROM temp.headrace_reopened) AND state IN ('pending', 'blocked')
+    AND EXISTS (SELECT 1 FROM headrace_checkpoints AS c WHERE c.task = headrace_tasks.id AND c.name = 'approval')
+
 -- name: forget_checkpoints
 -- Of a task that begins anew.
 DELETE FROM headrace_checkpoints WHERE task IN (SELECT id FROM temp.headrace_reopened)

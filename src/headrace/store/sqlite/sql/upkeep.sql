@@ -60,10 +60,14 @@ ON CONFLICT (key) DO NOTHING
 DELETE FROM headrace_meta WHERE key IN (SELECT 'pruned job ' || value FROM json_each(?))
 
 -- name: dead_letters
--- Of these ids. One whose job is not over stays: the job's fate and its retry ask for it.
+-- Of these ids. One whose job is not over stays: the job's fate and its retry ask for it. So does one that an unfinished
+-- task waited for.
 SELECT h.id FROM headrace_history AS h
 WHERE h.id IN (SELECT value FROM json_each(?)) AND h.dead_letter AND h.state = 'failed'
     AND NOT EXISTS (SELECT 1 FROM headrace_jobs AS j WHERE j.id = h.job AND j.completed_at IS NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task WHERE d.upstream = h.id
+    )
 ORDER BY h.id
 
 -- name: prune_history
@@ -111,11 +115,10 @@ DELETE FROM headrace_events WHERE id IN (
 DELETE FROM headrace_keys WHERE coalesce(expires_at, 0) = 0 AND task IN (SELECT value FROM json_each(?))
 
 -- name: expired_results
--- Not those that an edge passes on to a task that has not ended.
+-- Not those of what an unfinished task waits for, or waited for: it may ask for them.
 SELECT h.id, h.result_ref FROM headrace_history AS h INDEXED BY headrace_history_results
 WHERE h.result_expires_at IS NOT NULL AND h.result_expires_at <= :now AND NOT EXISTS (
-    SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task
-    WHERE d.upstream = h.id AND d.input IS NOT NULL
+    SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task WHERE d.upstream = h.id
 )
 ORDER BY h.result_expires_at LIMIT :limit
 
@@ -184,7 +187,7 @@ SELECT
         WHERE h.result_expires_at IS NOT NULL AND h.result_expires_at <= :now AND h.finished_at >= :until
             AND NOT EXISTS (
                 SELECT 1 FROM headrace_dependencies AS d JOIN headrace_tasks AS t ON t.id = d.task
-                WHERE d.upstream = h.id AND d.input IS NOT NULL
+                WHERE d.upstream = h.id
             )
     ),
     (

@@ -62,6 +62,11 @@ BEGIN
                 -- Freed between the two statements: try to take it again.
                 CONTINUE WHEN NOT FOUND;
                 EXIT WHEN holder.task = mine;
+                IF wanted.on_conflict = 'replace' AND (item.task ->> 'blocked')::boolean THEN
+                    -- The holder would get what belongs to edges that it has not.
+                    RAISE EXCEPTION 'task % waits for others and cannot replace task %', item.task ->> 'name', holder.task
+                        USING ERRCODE = 'HR007', DETAIL = item.task ->> 'name', HINT = holder.task::text;
+                END IF;
                 IF wanted.on_conflict = 'replace' THEN
                     IF headrace.replace_task_v1(holder.task, item.task, instant) THEN
                         outcome := 'existing';

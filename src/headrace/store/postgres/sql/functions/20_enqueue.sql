@@ -5,7 +5,7 @@
 --    for each edge; a task is its place in the call from 1 on, and an upstream of the same call is its place below zero}
 -- In a transaction of the user's (`own` false) no job row is locked: the addition is a row of its own.
 -- HR001: a key is held and the caller wants to be refused. HR002: no such job. HR003: the job is over.
--- HR005: an edge leads to a task that is not of the same job.
+-- HR005: an edge leads to a task that is not of the same job. HR007: a task with edges would replace another.
 CREATE OR REPLACE FUNCTION headrace.enqueue_v1(document text)
 RETURNS TABLE (ordinal integer, id bigint, created boolean)
 LANGUAGE plpgsql

@@ -1,5 +1,6 @@
 -- What the end of tasks (they are in history by now) means for those that wait for them, as core.advance says: what can
--- never run is cancelled, all the way down; what has nothing left to wait for is freed. Returns what it cancelled.
+-- never run is cancelled, all the way down; what has nothing left to wait for is freed. One that has begun, and waits
+-- again for what ran again, waits for its end whatever that is. Returns what it cancelled.
 -- Everything is looked up by the ids that ended, however large their jobs are. Where more wait for one task than a
 -- transaction should free (store.base.RELEASED_AT_ONCE), a row of `releases` says how far `release` has come.
 CREATE OR REPLACE FUNCTION headrace.advance_v1(ids bigint[])
@@ -62,6 +63,9 @@ BEGIN
         END IF;
         EXIT WHEN coalesce(cardinality(lost), 0) = 0;
         frontier := headrace.doom_v1(lost, skips);
+        lowered := lowered || ARRAY(
+            SELECT l.task FROM unnest(lost) AS l(task) JOIN headrace.tasks t ON t.id = ANY (ARRAY[l.task])
+            WHERE (t.state = 'blocked') IS TRUE AND headrace.begun_v1(t.id, t.enqueued_at));
         EXIT WHEN frontier = '{}';
         gone := gone || frontier;
     END LOOP;

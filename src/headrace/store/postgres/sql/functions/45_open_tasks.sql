@@ -2,7 +2,8 @@
 -- A task stays where it is whose unique key another task holds at this moment, and one that can never run: what it waits
 -- for has ended the other way, and is not opened with it.
 -- `anew` forgets what earlier runs have stored, and asks for approvals again.
--- Locks: live tasks, history, barriers, job counters, keys.
+-- Whoever was free to run because one of these had ended waits for it again, unless it is in a worker's hands.
+-- Locks: live tasks, history, barriers, job counters, keys; then the tasks that wait again, as one that frees them does.
 CREATE OR REPLACE FUNCTION headrace.open_tasks_v1(ids bigint[], anew boolean)
 RETURNS bigint[]
 LANGUAGE plpgsql
@@ -71,19 +72,21 @@ BEGIN
             cancelled = c.cancelled - counted.cancelled, seq = c.seq + 1
         WHERE c.job = counted.job;
         UPDATE headrace.jobs j
-        SET state = CASE WHEN j.started_at IS NULL THEN 'pending' ELSE 'running' END, reason = NULL, run_no = j.run_no + 1,
-            completed_at = NULL, deadline_at = instant + make_interval(secs => j.timeout)
+        SET state = 'pending', reason = NULL, run_no = j.run_no + 1, started_at = NULL, completed_at = NULL,
+            deadline_at = instant + make_interval(secs => j.timeout)
         WHERE j.id = counted.job AND j.state NOT IN ('pending', 'running');
     END LOOP;
+    UPDATE headrace.tasks t
+    SET state = 'blocked', ready_at = NULL, waiting_on = CASE t.state WHEN 'pending_approval' THEN 'approval' END
+    WHERE t.id = ANY (ARRAY(SELECT d.task FROM headrace.dependencies d WHERE d.upstream = ANY (chosen)))
+      AND (t.state IN ('pending', 'pending_approval')) IS TRUE AND (t.worker IS NULL) IS TRUE;
     -- Whoever goes on waiting waits for these again, unless their release had not come to it: that will not come now.
-    UPDATE headrace.barriers b SET remaining = b.remaining + again.n
-    FROM (
-        SELECT d.task, count(*)::integer AS n
-        FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task]) AND (t.state = 'blocked') IS TRUE
-        LEFT JOIN headrace.releases r ON r.upstream = d.upstream
-        WHERE d.upstream = ANY (chosen) AND (r.upstream IS NULL OR d.task <= r.after) GROUP BY d.task
-    ) AS again
-    WHERE b.task = ANY (ARRAY[again.task]);
+    INSERT INTO headrace.barriers AS b (task, remaining)
+    SELECT d.task, count(*)::integer
+    FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task]) AND (t.state = 'blocked') IS TRUE
+    LEFT JOIN headrace.releases r ON r.upstream = d.upstream
+    WHERE d.upstream = ANY (chosen) AND (r.upstream IS NULL OR d.task <= r.after) GROUP BY d.task ORDER BY d.task
+    ON CONFLICT (task) DO UPDATE SET remaining = b.remaining + excluded.remaining;
     DELETE FROM headrace.releases r WHERE r.upstream = ANY (chosen);
     WITH gone AS (
         DELETE FROM headrace.history h WHERE h.id = ANY (chosen) RETURNING h.*

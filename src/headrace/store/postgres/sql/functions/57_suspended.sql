@@ -12,8 +12,13 @@ BEGIN
     INSERT INTO headrace.dependencies (task, place, upstream, kind)
     SELECT s.task, coalesce((SELECT max(d.place) + 1 FROM headrace.dependencies d WHERE d.task = s.task), 0), s.child, 1
     FROM unnest(tasks, children) AS s(task, child)
-    WHERE s.task = ANY (blocked) AND s.child <> s.task AND EXISTS (SELECT FROM headrace.tasks c WHERE c.id = s.child)
+    WHERE s.task = ANY (blocked) AND s.child <> s.task
+      -- Also where it has ended: what it returned is kept as long as somebody may ask for it.
+      AND (EXISTS (SELECT FROM headrace.tasks c WHERE c.id = s.child)
+           OR EXISTS (SELECT FROM headrace.history c WHERE c.id = s.child))
       AND NOT EXISTS (SELECT FROM headrace.dependencies d WHERE d.upstream = s.child AND d.task = s.task);
+    -- One that ended, is run again and ends again has its parent to resume: see suspending_v1.
+    UPDATE headrace.history h SET keyed = true WHERE h.id = ANY (children) AND h.job IS NULL AND NOT h.keyed;
     UPDATE headrace.tasks t SET waiting_on = 'event:' || w.event || '/' || w.key
     FROM unnest(tasks, steps) AS s(task, step) JOIN headrace.waits w ON w.task = ANY (ARRAY[s.task]) AND w.step = s.step
     WHERE t.id = ANY (ARRAY[s.task]) AND (t.state = 'blocked') IS TRUE AND NOT w.over AND coalesce(w.expires_at, 'infinity') > instant

@@ -74,10 +74,11 @@ BEGIN
             SET state = b.state, worker = NULL, attempt = t.attempt + b.charged::integer,
                 losses = t.losses + b.suspect::integer, lane = coalesce(b.lane, t.lane),
                 claimed_at = NULL, started_at = NULL, progress = NULL,
-                -- What is given back at once and uncharged keeps its place in the queue.
+                -- What is given back at once and uncharged keeps its place in the queue, and so does what sleeps.
                 eligible_at = CASE WHEN b.charged OR b.delay > 0
                                    THEN instant + make_interval(secs => b.delay) ELSE t.eligible_at END,
                 order_at = CASE WHEN t.job IS NULL AND (b.charged OR b.delay > 0)
+                                     AND b.attempt_state IS DISTINCT FROM 'suspended'
                                 THEN instant + make_interval(secs => b.delay) ELSE t.order_at END,
                 -- One that sleeps was in time: its age counts from its waking on.
                 expires_at = CASE WHEN b.attempt_state = 'suspended'

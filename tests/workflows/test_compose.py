@@ -290,6 +290,32 @@ def test_compositions_are_nodes_and_a_graph_is_a_part(works: SimpleNamespace):
     assert edges(plan)[5:] == [(5, 3, "on_success", 0), (5, 4, "on_success", 0)]
 
 
+def test_a_graph_inside_of_something_keeps_what_it_has_of_the_ledger(works: SimpleNamespace):
+    """The id of a task that is there already is no place; and waiting for it alone is not waiting for the graph's."""
+    there = works.app.tasks.handle(500)
+    graph = Graph("inner")
+    one = graph.add(works.add.si(there))
+    graph.add(works.total.si([one, there]))
+    plan = chain(works.nothing.si(), graph).prepare()
+    assert [(place, after.task, after.local, after.input) for place, after in plan.edges] == [
+        (1, 500, False, 0), (1, 0, True, None),
+        (2, 1, True, 0), (2, 500, False, 0),
+    ]  # fmt: skip
+    assert plan.value == 2
+
+
+def test_a_graph_after_many_knows_its_places(works: SimpleNamespace):
+    """The task between a group and a graph takes a place that none of the graph's tasks has."""
+    graph = Graph("inner")
+    one = graph.add(works.add.si(1))
+    graph.add(works.total.si([one, graph.add(works.add.si(2))]))
+    plan = chain(group(works.nothing.si(), works.nothing.si()), graph, works.tell.s()).prepare()
+    assert [task.name for task in plan] == ["nothing", "nothing", COLLECT, "add", "add", "total", "tell"]
+    assert [after[:2] for after in edges(plan)] == [(2, 0), (2, 1), (3, 2), (4, 2), (5, 3), (5, 4), (6, 5)]
+    empty = chain(works.nothing.si(), Graph("empty"), works.tell.s()).prepare()
+    assert edges(empty) == [(1, 0, "on_success", None)]
+
+
 def test_nodes_of_another_graph_are_refused(works: SimpleNamespace):
     here, there = Graph("here"), Graph("there")
     node = there.add(works.add.s(1))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, override
 
 from headrace.core.errors import GraphError
-from headrace.core.task import EdgeKind, NewTask
+from headrace.core.task import After, EdgeKind, NewTask
 from headrace.workflows.base import Flow, Origin, Reference
 from headrace.workflows.plan import Plan, Planner
 from headrace.workflows.signatures import Signature
-from headrace.workflows.value import Output, Source, Upstream, Value, sources
+from headrace.workflows.value import Existing, Output, Source, Upstream, Value, sources
 
 type Kind = Literal["on_success", "on_done", "on_failure"] | EdgeKind
 
@@ -107,16 +107,19 @@ class Graph(Flow[Any]):
         """Inside something else, what waits for nothing here waits for what came before."""
         if self.planner.origin is not None:
             planner.belongs(self.planner.origin, self.title)
-        first = len(planner.tasks)
+        before: Upstream | None = None
         if upstream is not None:
-            upstream = upstream.for_many()
+            # Resolved before the first place is known: a task between many and many takes a place of its own.
+            output, kind = upstream.for_many().resolved(planner, passing=False)
+            before = Upstream(output=output, kind=kind, passes=False)
+        first = len(planner.tasks)
         for task in self.planner.tasks:
-            if task.after:
-                moved = tuple(dataclasses.replace(each, task=each.task + first) for each in task.after)
-                planner.add(dataclasses.replace(task, after=moved))
-            else:
-                planner.expand(task, upstream)
-        return Output(value=_moved(self.result, first), name=self.title)
+            if any(each.local for each in task.after):
+                planner.add(dataclasses.replace(task, after=tuple(_moved_edge(each, first) for each in task.after)))
+            else:  # what is in the ledger already is outside of the graph
+                planner.expand(task, before)
+        waits = () if before is None or self.planner.tasks else tuple(before.output.tasks())
+        return Output(value=_moved(self.result, first), waits=waits, name=self.title)
 
     def __len__(self) -> int:
         return len(self.planner.tasks)
@@ -142,7 +145,14 @@ def _places(made: Output) -> Iterator[int]:
     return (source for source in sources(made.value) if isinstance(source, int))
 
 
+def _moved_edge(after: After, by: int) -> After:
+    """One to a task that is in the ledger already names its id, which is the same everywhere."""
+    return dataclasses.replace(after, task=after.task + by) if after.local else after
+
+
 def _moved(value: Value, by: int) -> Value:
     if isinstance(value, int):
         return value + by
+    if isinstance(value, Existing):
+        return value
     return [_moved(part, by) for part in cast("Any", value)]

@@ -136,7 +136,7 @@ class Planner:
         """A task that was prepared elsewhere: it takes no result."""
         before, kind = (None, EdgeKind.ON_SUCCESS) if upstream is None else upstream.resolved(self, passing=False)
         edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
-        return Output(value=self.add(task, edges), name=f"task {task.name}")
+        return Output(value=self.add(task, _more(task.after, edges)), name=f"task {task.name}")
 
     def _builtin(self, path: str, *, arguments: str, options: Mapping[str, Any]) -> NewTask:
         if self.origin is None:

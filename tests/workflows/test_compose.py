@@ -316,6 +316,37 @@ def test_a_graph_after_many_knows_its_places(works: SimpleNamespace):
     assert edges(empty) == [(1, 0, "on_success", None)]
 
 
+def test_a_graph_does_not_lose_a_result_in_silence(works: SimpleNamespace):
+    def drawn(part: Any, after: Any = None) -> Graph:
+        graph = Graph("inner")
+        waits = () if after is None else graph.add(after)
+        graph.add(part, after=waits)
+        return graph
+
+    there = works.app.tasks.handle(500)
+    for losing in (
+        drawn(works.add.s(1)),
+        drawn(works.add.s(there)),
+        drawn(chain(works.add.s(1), works.add.s())),
+        drawn(works.add.map([1]), after=works.add.s(1)),
+        drawn(drawn(works.add.s(1))),
+    ):
+        assert len(losing.prepare()) >= 1  # by itself there is nothing to lose
+        with pytest.raises(GraphError, match=r"graph 'inner': task nothing passes its result, and task add,.*add\.si"):
+            chain(works.nothing.si(), losing).prepare()
+        with pytest.raises(GraphError, match="is made by s"):
+            works.nothing.si().on_done(losing).prepare()
+        assert len(works.nothing.si().on_failure(losing).prepare()) >= 2  # which passes none
+    for fine in (
+        drawn(works.add.si(1)),
+        drawn(works.add.s(1), after=works.nothing.si()),
+        drawn(drawn(works.add.s(1)), after=works.nothing.si()),
+        drawn(chain(group([]), works.total.s())),
+    ):
+        plan = chain(works.nothing.si(), fine).prepare()
+        assert plan.tasks[1].after[0].task == 0
+
+
 def test_nodes_of_another_graph_are_refused(works: SimpleNamespace):
     here, there = Graph("here"), Graph("there")
     node = there.add(works.add.s(1))

@@ -108,10 +108,20 @@ class Graph(Flow[Any]):
         if self.planner.origin is not None:
             planner.belongs(self.planner.origin, self.title)
         before: Upstream | None = None
+        taker = self.planner.taker
         if upstream is not None:
+            if upstream.passes and taker is not None:
+                raise GraphError(
+                    f"{self.title}: {upstream.output.name or 'what comes before it'} passes its result, and task "
+                    f"{taker}, which waits for no other node, is made by s and cannot take it: a graph takes no "
+                    f"result. Use {taker.rpartition('.')[2]}.si(…), which waits and takes none, or make what comes "
+                    "before a node of the graph"
+                )
             # Resolved before the first place is known: a task between many and many takes a place of its own.
             output, kind = upstream.for_many().resolved(planner, passing=False)
             before = Upstream(output=output, kind=kind, passes=False)
+        if planner.taker is None and not (before and any(isinstance(each, int) for each in before.output.tasks())):
+            planner.taker = taker
         first = len(planner.tasks)
         for task in self.planner.tasks:
             if any(each.local for each in task.after):

@@ -44,6 +44,8 @@ class Planner:
     def __init__(self, origin: Origin | None, *, job: int | None = None) -> None:
         self.tasks = Spool()
         self.origin = origin
+        # The name of a task, if there is one, that would take a result and that nothing of this plan comes before.
+        self.taker: str | None = None
         self._job = job
         self._open: list[Flow[Any]] = []
 
@@ -97,6 +99,8 @@ class Planner:
             new, places = task.prepare_call(inputs.all(args), inputs.named(kwargs))
             edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
         edges = [*inputs.edges, *_more(inputs.edges, [*edges, *after])]
+        if self.taker is None and takes and not passing and not any(each.local for each in edges):
+            self.taker = task.name
         if inputs.shapes:
             spec = [{"at": places[number], "shape": shape} for number, shape in enumerate(inputs.shapes)]
             new = dataclasses.replace(new, options=with_option(new.options, "inputs", payload.dumps(spec)))

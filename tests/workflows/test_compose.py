@@ -118,6 +118,12 @@ def test_an_approval_is_a_task_that_waits_for_a_person(works: SimpleNamespace):
     assert edges(plan) == [(1, 0, "on_success", None), (2, 1, "on_success", 0)]
 
 
+@pytest.mark.parametrize("role", [7, "", " ", ["finance"]])
+def test_a_role_that_nobody_can_have_is_refused(role: Any):
+    with pytest.raises(OptionError, match="the role of an approval is a text"):
+        approve(role=role)
+
+
 def test_prepared_tasks_are_parts(works: SimpleNamespace):
     plan = chain(works.add.s(1), works.add.prepare(7), works.nothing.si()).prepare()
     assert arguments(plan) == [{"a": 1}, {"a": 7}, {}]

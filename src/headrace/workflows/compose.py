@@ -289,7 +289,9 @@ def starmap[R](task: Mappable[R], items: Iterable[Iterable[Any]]) -> Group[R]:
 
 def approve(*, role: str | None = None, name: str | None = None) -> Approval:
     """Wait until somebody approves: `app.tasks.approve(id, by="ann", role="finance")`. Its result says who it was and
-    when; rejected, it has failed. With `role`, only who has it may decide."""
+    when; rejected, it has failed. With `role`, only who has it may decide. `name` is how it is shown."""
+    if role is not None and not (isinstance(role, str) and role.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"the role of an approval is a text that is not empty, or None for anybody, not {role!r}")
     return Approval(role, name)
 
 

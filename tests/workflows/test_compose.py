@@ -90,6 +90,15 @@ def test_map_and_starmap(works: SimpleNamespace):
     assert arguments(plan) == [{}, {"a": 5}]
 
 
+def test_items_that_are_none_are_refused(works: SimpleNamespace):
+    for wrong in (lambda: works.add.map(5), lambda: works.add.starmap(5)):
+        with pytest.raises(GraphError, match=r"add\.(star)?map takes a list.*, not 5"):
+            wrong()
+    for items in ([1], iter([1]), [(1, 2), 1]):
+        with pytest.raises(GraphError, match=r"each item of add\.starmap is the list .*, not 1"):
+            works.add.starmap(items).prepare()
+
+
 def test_handlers_have_edges_of_their_kind(works: SimpleNamespace):
     risky = works.fail.s(1).on_failure(works.tell.s("failed")).on_done(works.tell.s("done"))
     plan = chain(risky, works.add.s()).prepare()
@@ -363,8 +372,12 @@ def test_nodes_of_another_graph_are_refused(works: SimpleNamespace):
         chain(works.add.s(node)).prepare()
     with pytest.raises(GraphError, match="after takes nodes"):
         here.add(works.add.s(1), after=[7])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="sometimes"):
-        there.add(works.add.s(1), after=node, kind="sometimes")  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="after takes nodes"):
+        here.add(works.add.s(1), after=7)  # type: ignore[arg-type]
+    for waits in ((), node):
+        with pytest.raises(GraphError, match="on_success, on_done, on_failure, not 'sometimes'"):
+            there.add(works.add.s(1), after=waits, kind="sometimes")  # type: ignore[arg-type]
+    assert len(there) == 1
 
 
 def test_edge_kinds_are_the_three(works: SimpleNamespace):

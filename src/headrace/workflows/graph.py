@@ -58,11 +58,12 @@ class Graph(Flow[Any]):
     ) -> Node:
         """Add a signature, or a composition, that waits for the nodes of `after` and for those among its arguments."""
         waits = self._waits(after)
+        kind = self._kind(kind)
         if name is not None and isinstance(part, Signature):
             part = part.using(name=name)
         before = None
         if waits:
-            before = Upstream(output=Output(value=(), waits=waits), kind=EdgeKind(kind), passes=False)
+            before = Upstream(output=Output(value=(), waits=waits), kind=kind, passes=False)
         made = self.planner.expand(part, before)
         self._open.extend(bytes(len(self.planner.tasks) - len(self._open)))
         self._mark(made, 1)
@@ -138,6 +139,8 @@ class Graph(Flow[Any]):
         return f"<{self.title}: {len(self)} tasks>"
 
     def _waits(self, after: "Node | Iterable[Node]") -> tuple[Source, ...]:
+        if not isinstance(after, Node | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"{self.title}: after takes nodes that add() gave, not {after!r}")
         nodes = (after,) if isinstance(after, Node) else after
         found: dict[Source, None] = {}
         for node in nodes:
@@ -145,6 +148,13 @@ class Graph(Flow[Any]):
                 raise GraphError(f"{self.title}: after takes nodes that add() gave, not {node!r}")
             found.update(dict.fromkeys(node.output(self.planner).tasks()))
         return tuple(found)
+
+    def _kind(self, given: Kind) -> EdgeKind:
+        try:
+            return EdgeKind(given)
+        except ValueError:
+            kinds = ", ".join(kind.value for kind in EdgeKind)
+            raise GraphError(f"{self.title}: the kind of an edge is one of {kinds}, not {given!r}") from None
 
     def _mark(self, made: Output, flag: int) -> None:
         for place in _places(made):

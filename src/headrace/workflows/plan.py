@@ -124,6 +124,8 @@ class Planner:
         task = self._builtin(APPROVED, arguments="{}", options={"approval": {} if role is None else {"role": role}})
         before, kind = (None, EdgeKind.ON_SUCCESS) if upstream is None else upstream.resolved(self, passing=False)
         edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
+        # Its task's name is a path inside of headrace, which says nothing to the person who is asked.
+        label = label or ("approve" if role is None else f"approve ({role})")
         return Output(value=self.add(dataclasses.replace(task, approval=True), edges, label=label), name="an approval")
 
     def plan(self, flow: Flow[Any]) -> Plan:

@@ -37,7 +37,7 @@ def test_a_context_without_a_ledger_says_so(act: str) -> None:
 
 def test_a_task_of_no_job_has_no_current_job() -> None:
     context = Context(claimed(7, "echo"), channel=QuietChannel(), options={}, worker="w")
-    with pytest.raises(NoCurrentTask, match=r"task 7 \(echo\) belongs to none"):
+    with pytest.raises(NoCurrentTask, match=r"task 7 \(echo\) belongs to none; enqueue it as a job: task\.s"):
         _ = context.job
 
 

@@ -18,7 +18,7 @@ from headrace.client.arguments import Result
 from headrace.core import payload
 from headrace.core.errors import DurableError, PayloadError, TaskFailed, WaitTimeout
 from headrace.core.outcome import Completed, Failed, Outcome, Suspended
-from headrace.core.retry import Retry
+from headrace.core.retry import Retry, should_retry
 from headrace.core.task import ClaimedTask, Received
 from headrace.executors.base import Launch
 from headrace.executors.context import Context, QuietChannel, current, running
@@ -386,6 +386,33 @@ def test_what_runs_beside_a_suspended_call_does_not_go_on() -> None:
 
 async def _sleep_durably() -> None:
     await current.sleep(5)
+
+
+async def _lost_later() -> None:
+    _ = current.job
+
+
+def _lost() -> None:
+    _ = current.job
+
+
+async def _twice_later() -> None:
+    await current.step("send", work, "a")
+    await current.step("send", work, "b")
+
+
+def _twice() -> None:
+    current.step("send", work, "a")
+    current.step("send", work, "b")
+
+
+@pytest.mark.parametrize("task", [_lost_later, _lost, _twice_later, _twice])
+def test_what_is_written_wrongly_is_not_tried_again(task: Callable[[], Any]) -> None:
+    """A name that is there twice, and a job that is not there, are so at the next attempt, too."""
+    outcome = attempt(Kept(), task)
+    assert failure(outcome).startswith(("headrace.NoCurrentTask: ", "headrace.DurableError: "))
+    assert isinstance(outcome, Failed)
+    assert not should_retry(Retry(), error=outcome.signature, attempt=1)
 
 
 def test_a_failure_beside_a_suspension_is_a_failure() -> None:

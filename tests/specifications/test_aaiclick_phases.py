@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import MetaData
 
 from headrace import App, orchestration
-from headrace.core.errors import NoCurrentTask
+from headrace.core.errors import ArgumentError, NoCurrentTask
 from headrace.core.states import JobState, TaskState
 from headrace.orchestration import Context, create_job, get_current_job_id, get_job, get_task
 from headrace.store import schema
@@ -31,7 +31,7 @@ def test_parameters_are_stored_as_json(use: Any):
     (record,) = app.tasks.list(job=job.id)
     assert json.loads(record.arguments) == given
     assert dict(asyncio.run(get_task(record.id)).kwargs) == given
-    with pytest.raises(orchestration.ArgumentError, match="kwargs"):
+    with pytest.raises(ArgumentError, match="kwargs"):
         asyncio.run(create_job("no json", [{"entrypoint": f"{HERE}.plain", "kwargs": {"n": object()}}]))
 
 

@@ -90,6 +90,15 @@ def test_map_and_starmap(works: SimpleNamespace):
     assert arguments(plan) == [{}, {"a": 5}]
 
 
+def test_items_that_are_none_are_refused(works: SimpleNamespace):
+    for wrong in (lambda: works.add.map(5), lambda: works.add.starmap(5)):
+        with pytest.raises(GraphError, match=r"add\.(star)?map takes a list.*, not 5"):
+            wrong()
+    for items in ([1], iter([1]), [(1, 2), 1]):
+        with pytest.raises(GraphError, match=r"each item of add\.starmap is the list .*, not 1"):
+            works.add.starmap(items).prepare()
+
+
 def test_handlers_have_edges_of_their_kind(works: SimpleNamespace):
     risky = works.fail.s(1).on_failure(works.tell.s("failed")).on_done(works.tell.s("done"))
     plan = chain(risky, works.add.s()).prepare()
@@ -116,6 +125,12 @@ def test_an_approval_is_a_task_that_waits_for_a_person(works: SimpleNamespace):
     assert (asked.name, asked.approval) == (APPROVED, True)
     assert json.loads(asked.options)["approval"] == {"role": "finance"}
     assert edges(plan) == [(1, 0, "on_success", None), (2, 1, "on_success", 0)]
+
+
+@pytest.mark.parametrize("role", [7, "", " ", ["finance"]])
+def test_a_role_that_nobody_can_have_is_refused(role: Any):
+    with pytest.raises(OptionError, match="the role of an approval is a text"):
+        approve(role=role)
 
 
 def test_prepared_tasks_are_parts(works: SimpleNamespace):
@@ -290,6 +305,63 @@ def test_compositions_are_nodes_and_a_graph_is_a_part(works: SimpleNamespace):
     assert edges(plan)[5:] == [(5, 3, "on_success", 0), (5, 4, "on_success", 0)]
 
 
+def test_a_graph_inside_of_something_keeps_what_it_has_of_the_ledger(works: SimpleNamespace):
+    """The id of a task that is there already is no place; and waiting for it alone is not waiting for the graph's."""
+    there = works.app.tasks.handle(500)
+    graph = Graph("inner")
+    one = graph.add(works.add.si(there))
+    graph.add(works.total.si([one, there]))
+    plan = chain(works.nothing.si(), graph).prepare()
+    assert [(place, after.task, after.local, after.input) for place, after in plan.edges] == [
+        (1, 500, False, 0), (1, 0, True, None),
+        (2, 1, True, 0), (2, 500, False, 0),
+    ]  # fmt: skip
+    assert plan.value == 2
+
+
+def test_a_graph_after_many_knows_its_places(works: SimpleNamespace):
+    """The task between a group and a graph takes a place that none of the graph's tasks has."""
+    graph = Graph("inner")
+    one = graph.add(works.add.si(1))
+    graph.add(works.total.si([one, graph.add(works.add.si(2))]))
+    plan = chain(group(works.nothing.si(), works.nothing.si()), graph, works.tell.s()).prepare()
+    assert [task.name for task in plan] == ["nothing", "nothing", COLLECT, "add", "add", "total", "tell"]
+    assert [after[:2] for after in edges(plan)] == [(2, 0), (2, 1), (3, 2), (4, 2), (5, 3), (5, 4), (6, 5)]
+    empty = chain(works.nothing.si(), Graph("empty"), works.tell.s()).prepare()
+    assert edges(empty) == [(1, 0, "on_success", None)]
+
+
+def test_a_graph_does_not_lose_a_result_in_silence(works: SimpleNamespace):
+    def drawn(part: Any, after: Any = None) -> Graph:
+        graph = Graph("inner")
+        waits = () if after is None else graph.add(after)
+        graph.add(part, after=waits)
+        return graph
+
+    there = works.app.tasks.handle(500)
+    for losing in (
+        drawn(works.add.s(1)),
+        drawn(works.add.s(there)),
+        drawn(chain(works.add.s(1), works.add.s())),
+        drawn(works.add.map([1]), after=works.add.s(1)),
+        drawn(drawn(works.add.s(1))),
+    ):
+        assert len(losing.prepare()) >= 1  # by itself there is nothing to lose
+        with pytest.raises(GraphError, match=r"graph 'inner': task nothing passes its result, and task add,.*add\.si"):
+            chain(works.nothing.si(), losing).prepare()
+        with pytest.raises(GraphError, match="is made by s"):
+            works.nothing.si().on_done(losing).prepare()
+        assert len(works.nothing.si().on_failure(losing).prepare()) >= 2  # which passes none
+    for fine in (
+        drawn(works.add.si(1)),
+        drawn(works.add.s(1), after=works.nothing.si()),
+        drawn(drawn(works.add.s(1)), after=works.nothing.si()),
+        drawn(chain(group([]), works.total.s())),
+    ):
+        plan = chain(works.nothing.si(), fine).prepare()
+        assert plan.tasks[1].after[0].task == 0
+
+
 def test_nodes_of_another_graph_are_refused(works: SimpleNamespace):
     here, there = Graph("here"), Graph("there")
     node = there.add(works.add.s(1))
@@ -300,8 +372,12 @@ def test_nodes_of_another_graph_are_refused(works: SimpleNamespace):
         chain(works.add.s(node)).prepare()
     with pytest.raises(GraphError, match="after takes nodes"):
         here.add(works.add.s(1), after=[7])  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="sometimes"):
-        there.add(works.add.s(1), after=node, kind="sometimes")  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="after takes nodes"):
+        here.add(works.add.s(1), after=7)  # type: ignore[arg-type]
+    for waits in ((), node):
+        with pytest.raises(GraphError, match="on_success, on_done, on_failure, not 'sometimes'"):
+            there.add(works.add.s(1), after=waits, kind="sometimes")  # type: ignore[arg-type]
+    assert len(there) == 1
 
 
 def test_edge_kinds_are_the_three(works: SimpleNamespace):

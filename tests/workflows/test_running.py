@@ -215,6 +215,13 @@ def test_an_approval_lets_the_workflow_go_on(works: SimpleNamespace):
         tasks.approve(99_999, by="ann")
 
 
+def test_an_approval_without_a_name_is_shown_by_its_role(works: SimpleNamespace):
+    handle = chain(approve(), works.tell.s()).enqueue()
+    assert states(handle) == {"approve": "pending_approval", "tell": "blocked"}
+    handle = chain(approve(role="finance"), works.tell.s()).enqueue()
+    assert states(handle) == {"approve (finance)": "pending_approval", "tell": "blocked"}
+
+
 def test_a_rejection_ends_it(works: SimpleNamespace):
     handle = chain(approve(), works.tell.s()).enqueue(on_failure=works.tell.si("rejected"))
     works.app.tasks.reject(waiting(handle), by="ann", note="too dear")

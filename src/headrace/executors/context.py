@@ -218,7 +218,10 @@ class Context:
     def job(self) -> Any:
         """The job of this task: `current.job.add(other.s(1))`. NoCurrentTask where it belongs to none."""
         if self._claim.job is None:
-            raise NoCurrentTask(f"there is no current job: task {self.task_id} ({self.name}) belongs to none")
+            raise NoCurrentTask(
+                f"there is no current job: task {self.task_id} ({self.name}) belongs to none; "
+                "enqueue it as a job: task.s(…).enqueue()"
+            )
         return self._ledger("job").job()
 
     def _durable(self, act: str) -> "Durable":

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, cast
 from headrace.core.classification import class_path
 from headrace.core.errors import (
     BreakerOpen,
+    DurableError,
     HeadraceError,
+    NoCurrentTask,
     PayloadError,
     SoftTimeLimitExceeded,
     UnknownTask,
@@ -147,6 +149,8 @@ def outcome_of_exception(error: BaseException, policy: Retry, *, stop_reason: st
         return suspended
     if isinstance(error, BreakerOpen):
         return Released(delay=_breaker_delay(error), attempt=AttemptState.RELEASED)
+    if isinstance(error, DurableError | NoCurrentTask):
+        return permanent(error, policy)  # the task is written wrongly, and stays so
     signature = signature_of(error, policy)
     if signature.kind == "error" and _holds_soft_limit(error):
         signature = ErrorSignature(kind="soft_timeout", mro=signature.mro, verdict=signature.verdict)

@@ -279,18 +279,34 @@ def chord(header: Any, body: Any = None) -> Chord[Any]:
 
 def map[R](task: Mappable[R], items: Iterable[Any]) -> Group[R]:
     """A group of one call for each item. The items are the arguments: no result is passed to it."""
+    _check_iterable(items, f"{task.name}.map takes a list, or a generator, of items")
     return Group(Parts(items, task.si), f"a map of {task.name}", task.origin)
 
 
 def starmap[R](task: Mappable[R], items: Iterable[Iterable[Any]]) -> Group[R]:
     """As `map`; each item is the list of a call's arguments."""
-    return Group(Parts(items, lambda item: task.si(*item)), f"a starmap of {task.name}", task.origin)
+
+    def made(item: Any) -> Signature[R]:
+        _check_iterable(item, f"each item of {task.name}.starmap is the list of a call's arguments")
+        return task.si(*item)
+
+    _check_iterable(items, f"{task.name}.starmap takes a list, or a generator, of lists of arguments")
+    return Group(Parts(items, made), f"a starmap of {task.name}", task.origin)
 
 
 def approve(*, role: str | None = None, name: str | None = None) -> Approval:
     """Wait until somebody approves: `app.tasks.approve(id, by="ann", role="finance")`. Its result says who it was and
-    when; rejected, it has failed. With `role`, only who has it may decide."""
+    when; rejected, it has failed. With `role`, only who has it may decide. `name` is how it is shown."""
+    if role is not None and not (isinstance(role, str) and role.strip()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(f"the role of an approval is a text that is not empty, or None for anybody, not {role!r}")
     return Approval(role, name)
+
+
+def _check_iterable(given: Any, expected: str) -> None:
+    try:
+        iter(given)
+    except TypeError:
+        raise GraphError(f"{expected}, not {given!r}") from None
 
 
 def _given(parts: tuple[Any, ...]) -> Iterable[Any]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, override
 
 from headrace.core.errors import GraphError
-from headrace.core.task import EdgeKind, NewTask
+from headrace.core.task import After, EdgeKind, NewTask
 from headrace.workflows.base import Flow, Origin, Reference
 from headrace.workflows.plan import Plan, Planner
 from headrace.workflows.signatures import Signature
-from headrace.workflows.value import Output, Source, Upstream, Value, sources
+from headrace.workflows.value import Existing, Output, Source, Upstream, Value, sources
 
 type Kind = Literal["on_success", "on_done", "on_failure"] | EdgeKind
 
@@ -58,11 +58,12 @@ class Graph(Flow[Any]):
     ) -> Node:
         """Add a signature, or a composition, that waits for the nodes of `after` and for those among its arguments."""
         waits = self._waits(after)
+        kind = self._kind(kind)
         if name is not None and isinstance(part, Signature):
             part = part.using(name=name)
         before = None
         if waits:
-            before = Upstream(output=Output(value=(), waits=waits), kind=EdgeKind(kind), passes=False)
+            before = Upstream(output=Output(value=(), waits=waits), kind=kind, passes=False)
         made = self.planner.expand(part, before)
         self._open.extend(bytes(len(self.planner.tasks) - len(self._open)))
         self._mark(made, 1)
@@ -107,16 +108,29 @@ class Graph(Flow[Any]):
         """Inside something else, what waits for nothing here waits for what came before."""
         if self.planner.origin is not None:
             planner.belongs(self.planner.origin, self.title)
-        first = len(planner.tasks)
+        before: Upstream | None = None
+        taker = self.planner.taker
         if upstream is not None:
-            upstream = upstream.for_many()
+            if upstream.passes and taker is not None:
+                raise GraphError(
+                    f"{self.title}: {upstream.output.name or 'what comes before it'} passes its result, and task "
+                    f"{taker}, which waits for no other node, is made by s and cannot take it: a graph takes no "
+                    f"result. Use {taker.rpartition('.')[2]}.si(…), which waits and takes none, or make what comes "
+                    "before a node of the graph"
+                )
+            # Resolved before the first place is known: a task between many and many takes a place of its own.
+            output, kind = upstream.for_many().resolved(planner, passing=False)
+            before = Upstream(output=output, kind=kind, passes=False)
+        if planner.taker is None and not (before and any(isinstance(each, int) for each in before.output.tasks())):
+            planner.taker = taker
+        first = len(planner.tasks)
         for task in self.planner.tasks:
-            if task.after:
-                moved = tuple(dataclasses.replace(each, task=each.task + first) for each in task.after)
-                planner.add(dataclasses.replace(task, after=moved))
-            else:
-                planner.expand(task, upstream)
-        return Output(value=_moved(self.result, first), name=self.title)
+            if any(each.local for each in task.after):
+                planner.add(dataclasses.replace(task, after=tuple(_moved_edge(each, first) for each in task.after)))
+            else:  # what is in the ledger already is outside of the graph
+                planner.expand(task, before)
+        waits = () if before is None or self.planner.tasks else tuple(before.output.tasks())
+        return Output(value=_moved(self.result, first), waits=waits, name=self.title)
 
     def __len__(self) -> int:
         return len(self.planner.tasks)
@@ -125,6 +139,8 @@ class Graph(Flow[Any]):
         return f"<{self.title}: {len(self)} tasks>"
 
     def _waits(self, after: "Node | Iterable[Node]") -> tuple[Source, ...]:
+        if not isinstance(after, Node | Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise GraphError(f"{self.title}: after takes nodes that add() gave, not {after!r}")
         nodes = (after,) if isinstance(after, Node) else after
         found: dict[Source, None] = {}
         for node in nodes:
@@ -132,6 +148,13 @@ class Graph(Flow[Any]):
                 raise GraphError(f"{self.title}: after takes nodes that add() gave, not {node!r}")
             found.update(dict.fromkeys(node.output(self.planner).tasks()))
         return tuple(found)
+
+    def _kind(self, given: Kind) -> EdgeKind:
+        try:
+            return EdgeKind(given)
+        except ValueError:
+            kinds = ", ".join(kind.value for kind in EdgeKind)
+            raise GraphError(f"{self.title}: the kind of an edge is one of {kinds}, not {given!r}") from None
 
     def _mark(self, made: Output, flag: int) -> None:
         for place in _places(made):
@@ -142,7 +165,14 @@ def _places(made: Output) -> Iterator[int]:
     return (source for source in sources(made.value) if isinstance(source, int))
 
 
+def _moved_edge(after: After, by: int) -> After:
+    """One to a task that is in the ledger already names its id, which is the same everywhere."""
+    return dataclasses.replace(after, task=after.task + by) if after.local else after
+
+
 def _moved(value: Value, by: int) -> Value:
     if isinstance(value, int):
         return value + by
+    if isinstance(value, Existing):
+        return value
     return [_moved(part, by) for part in cast("Any", value)]

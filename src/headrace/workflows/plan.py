@@ -44,6 +44,8 @@ class Planner:
     def __init__(self, origin: Origin | None, *, job: int | None = None) -> None:
         self.tasks = Spool()
         self.origin = origin
+        # The name of a task, if there is one, that would take a result and that nothing of this plan comes before.
+        self.taker: str | None = None
         self._job = job
         self._open: list[Flow[Any]] = []
 
@@ -97,6 +99,8 @@ class Planner:
             new, places = task.prepare_call(inputs.all(args), inputs.named(kwargs))
             edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
         edges = [*inputs.edges, *_more(inputs.edges, [*edges, *after])]
+        if self.taker is None and takes and not passing and not any(each.local for each in edges):
+            self.taker = task.name
         if inputs.shapes:
             spec = [{"at": places[number], "shape": shape} for number, shape in enumerate(inputs.shapes)]
             new = dataclasses.replace(new, options=with_option(new.options, "inputs", payload.dumps(spec)))
@@ -120,6 +124,8 @@ class Planner:
         task = self._builtin(APPROVED, arguments="{}", options={"approval": {} if role is None else {"role": role}})
         before, kind = (None, EdgeKind.ON_SUCCESS) if upstream is None else upstream.resolved(self, passing=False)
         edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
+        # Its task's name is a path inside of headrace, which says nothing to the person who is asked.
+        label = label or ("approve" if role is None else f"approve ({role})")
         return Output(value=self.add(dataclasses.replace(task, approval=True), edges, label=label), name="an approval")
 
     def plan(self, flow: Flow[Any]) -> Plan:
@@ -136,7 +142,7 @@ class Planner:
         """A task that was prepared elsewhere: it takes no result."""
         before, kind = (None, EdgeKind.ON_SUCCESS) if upstream is None else upstream.resolved(self, passing=False)
         edges = [] if before is None else [edge(source, kind) for source in before.tasks()]
-        return Output(value=self.add(task, edges), name=f"task {task.name}")
+        return Output(value=self.add(task, _more(task.after, edges)), name=f"task {task.name}")
 
     def _builtin(self, path: str, *, arguments: str, options: Mapping[str, Any]) -> NewTask:
         if self.origin is None:

@@ -250,7 +250,8 @@ class Upkeep(Protocol):
     async def purge(self, ids: Sequence[int]) -> list[int]:
         """Remove dead letters with everything that belongs to them, in one transaction; the ids that are gone.
 
-        What is no dead letter stays, and so does one whose job is not over: the job's fate asks for it.
+        What is no dead letter stays, and so does one whose job is not over, since the job's fate asks for it, and one
+        that a live task waits for or called.
         """
         ...
 
@@ -342,7 +343,7 @@ class Jobs(Protocol):
         """Open a new run of the job: its failed tasks, and those that were cancelled because of them or with the job,
         pending again, or blocked where what they wait for is not done.
 
-        WrongState unless it failed or was cancelled.
+        WrongState unless it failed or was cancelled, and while one of its tasks is still being stopped.
         """
         ...
 
@@ -544,7 +545,7 @@ class Checkpoints(Protocol):
 
     async def spawn(self, worker: str, ref: Ref, name: str, task: NewTask) -> int | None:
         """Enqueue a task and store its id as the checkpoint `name`, in one transaction and once: the id that stands;
-        None when the claim no longer holds."""
+        None when the claim no longer holds. DurableError when its key is held by the very task that calls."""
         ...
 
     async def checkpoints(self, task: int) -> dict[str, str]: ...

@@ -17,7 +17,7 @@ COMPLETED, FAILED, CANCELLED, REJECTED = (
 )
 
 
-@pytest.mark.parametrize(("kind", "state"), product((S, D, F), TERMINAL))
+@pytest.mark.parametrize(("kind", "state"), list(product((S, D, F), sorted(TERMINAL))))
 def test_the_verdict_of_an_edge(kind: EdgeKind, state: TaskState) -> None:
     """Success asks for a completed upstream, failure for one that failed or was rejected, done for any end."""
     holds = {S: state is COMPLETED, D: True, F: state in (FAILED, REJECTED)}[kind]
@@ -48,7 +48,7 @@ def test_a_failure_says_more_than_a_handler_that_nobody_needs() -> None:
     assert advance([(3, 1, F), (3, 2, S)], {1: COMPLETED, 2: FAILED}) == (set(), {3: Reason.UPSTREAM_FAILED})
 
 
-@pytest.mark.parametrize("state", TERMINAL)
+@pytest.mark.parametrize("state", sorted(TERMINAL))
 def test_what_ends_a_job_at_once(state: TaskState) -> None:
     """A critical failure does, unless somebody waits for it, or for the end whatever it is."""
     assert breaks_job(state, critical=True, kinds=()) is (state in FAILURES)

@@ -20,7 +20,8 @@ logger = logging.getLogger("headrace.worker")
 class DataSweeper(Service):
     name = "data sweeper"
 
-    def __init__(self, *, app: Application, store: Store, identity: str, interval: float = 60.0) -> None:
+    # A round looks at every table: in a bucket that is a request for each.
+    def __init__(self, *, app: Application, store: Store, identity: str, interval: float = 600.0) -> None:
         super().__init__(Pace(interval=interval, jitter=0.2))
         self._app = app
         self._store = store

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import DataError, EntrypointError, NotFound, OptionError, TaskFailed
 from headrace.core.states import JobState, TaskState
-from headrace.data import Data, Object
+from headrace.data import Data, Object, use
 from headrace.data.operations.shuffling import boundaries, merged, split
 from headrace.testing import adrain, override
 from tests.data import callbacks
@@ -235,7 +235,8 @@ async def test_a_collector_that_died_before_it_could_say_so():
     await adrain(app)
     before = await (await future.aresult(10)).to_arrow()
     parts = [{"table_id": f"{future.id}_c{number}"} for number in range(3)]
-    assert await asyncio.to_thread(steps.collect, parts, future.id) == {"table_id": future.id}
+    with use(app):
+        assert await asyncio.to_thread(steps.collect, parts, future.id) == {"table_id": future.id}
     assert (await (await app.data.aopen(future.id)).to_arrow()).equals(before)
 
 

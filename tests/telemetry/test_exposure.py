@@ -177,6 +177,9 @@ def test_a_scrape_says_exactly_what_happened(app: App, store_url: str, tmp_path:
         worker.until(f"tasks_created_total{CHILD}", 4)
         worker.until(f"tasks_completed_total{COROUTINE}", 3)
         worker.until('task_queue_depth{lane="primary",queue="later"}', 1)
+        # The two processes tell their figures when they come to it: the attempts that failed may be of the other.
+        worker.until(f"task_latency_seconds_count{COROUTINE}", 9)
+        worker.until(f"worker_task_execution_time_count{COROUTINE}", 9)
         seen = worker.until("workers_active", 2)
 
         # Jobs: one completed, one failed.

@@ -16,7 +16,7 @@ from tests.data import callbacks
 from tests.data.callbacks import app
 
 ROOT = Path(__file__).parents[2]
-ROWS, WIDTH, BATCH = 1_500_000, 400, 50_000
+ROWS, WIDTH, BATCH = 1_200_000, 500, 50_000
 LIMIT = "450MB"
 
 
@@ -65,7 +65,7 @@ def test_sort_join_and_map_hold_a_few_chunks(tmp_path: Path, monkeypatch: pytest
 
 async def _begun(rows: Object, small: Object) -> list[object]:
     return [
-        await rows.map(callbacks.doubled_table, chunk_size=50_000),
-        await rows.sort("k"),
-        await rows.join(small, "k"),
+        await rows.map(callbacks.doubled_table, chunk_size=25_000),
+        await rows.sort("k", chunk_size=25_000),
+        await rows.join(small, "k", chunk_size=25_000),
     ]

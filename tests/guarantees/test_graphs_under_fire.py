@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
 
-ROUNDS = sized(small=25, full=1500)
+ROUNDS = sized(small=25, full=500)
 HOOKS = "hooks"
 DONE = EdgeKind.ON_DONE
 

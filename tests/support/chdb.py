@@ -24,7 +24,9 @@ def need_chdb() -> None:
 
 def python(*arguments: str) -> subprocess.Popen[str]:
     """A Python of its own in the project's folder, with pipes for its input and its output, errors among it."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    # Whatever the run around it leaves out, in there everything is to be run.
+    apart = ("PYTEST_", "HEADRACE_TEST_ONLY_SIZED")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(apart)}
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,

@@ -272,7 +272,9 @@ def _part_of(runs: Sequence[Run], part: int) -> list[Any]:
         starts = run["starts"]
         if part + 1 < len(starts) and starts[part] < starts[part + 1]:
             reference = {"table_id": run["table_id"], "offset": starts[part]}
-            found.append(_rows({**reference, "limit": starts[part + 1] - starts[part]}))
+            rows = _rows({**reference, "limit": starts[part + 1] - starts[part]})
+            # A copy of just these: a slice would keep all of the row group that it was cut from, one for each run.
+            found.append(rows.take(_pa().array(range(rows.num_rows))))
     return found
 
 

@@ -174,7 +174,8 @@ _SCAN = re.compile(r"SCAN (headrace_)?(tasks|history|attempts|t|h|a)\b(?!.*USING
 @pytest.mark.timeout(900)
 def test_sqlite_reads_indexes_in_order(full_sqlite: sqlite3.Connection) -> None:
     queries = load_queries("headrace.store.sqlite.sql", "headrace")
-    full_sqlite.execute(queries["make_completed"])
+    for making in [sql for sql in queries.values() if "CREATE TEMP TABLE" in sql]:
+        full_sqlite.execute(making)
     plans = {query: _plan(full_sqlite, sql) for query, sql in queries.items()}
 
     claim = plans["claim"]

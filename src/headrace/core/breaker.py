@@ -6,6 +6,7 @@ then one probe is let through (HALF_OPEN): its success closes the breaker with f
 """
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 
 from headrace.core.durations import Duration, seconds
@@ -75,6 +76,22 @@ class BreakerState:
     @property
     def failures(self) -> int:
         return sum(bucket.failures for bucket in self.buckets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerRecord:
+    """A breaker as every process sees it. `revision` rises with each change of its state."""
+
+    service: str
+    status: BreakerStatus  # open past `until` is half open: see the store's clock
+    forced: bool  # open by hand: no probe, until it is reset
+    until: datetime | None  # of one that is open
+    probe_by: str | None
+    calls: int  # that its opener had counted
+    failures: int
+    revision: int
+    changed_at: datetime
+    changed_by: str
 
 
 @dataclass(frozen=True, slots=True)

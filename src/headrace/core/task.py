@@ -69,6 +69,7 @@ class NewTask:
     approval: bool = False  # waits as pending_approval
     max_wait: float | None = None  # debounce: a replaced task is never later than its first creation + max_wait
     after: tuple[After, ...] = ()  # blocked until these allow it; of its own job, or of none where it has none
+    owner: str | None = None  # the user in whose name it runs
 
     @property
     def plain(self) -> bool:
@@ -179,6 +180,7 @@ class TaskRecord:
     result_expires_at: datetime | None
     error_class: str | None
     error_message: str | None
+    owner: str | None = None
 
     @property
     def log_ref(self) -> str:
@@ -260,6 +262,7 @@ class NewJob:
     on_success: NewTask | None = None
     on_failure: NewTask | None = None  # runs once per run of the job, whatever way it failed or was cancelled
     metadata: str = "{}"
+    owner: str | None = None  # its tasks and hooks are theirs, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +283,7 @@ class JobRecord:
     cancelled: int
     running: int
     metadata: str
+    owner: str | None = None
 
     @property
     def open(self) -> int:
@@ -356,6 +360,7 @@ class TaskFilter:
     job: int | None = None
     worker: str | None = None
     dead_letter: bool | None = None
+    owner: str | None = None
     limit: int = 100
     before: tuple[datetime, int] | None = None
 

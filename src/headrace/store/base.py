@@ -39,6 +39,9 @@ from headrace.core.task import (
     Want,
     WorkerRecord,
 )
+from headrace.store.accounts import Accounts
+from headrace.store.circuits import Circuits
+from headrace.store.live import Live
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
@@ -616,6 +619,9 @@ class Store(
     Events,
     Administration,
     Wakeups,
+    Accounts,
+    Live,
+    Circuits,
     Protocol,
 ):
     """Everything. `open` connects and checks the schema (an SQLite file without one gets it); nothing else connects."""

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from headrace.core.accounts import Role
 from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.store.instants import FIRST_POSTGRES_ID, ID_BLOCK, from_micros, to_micros
 
@@ -158,6 +159,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         *task_columns(),
         Column("ready_at", Instant),  # NULL while not due, parked or not pending
         Column("waiting_on", Text),  # the gate key a parked task waits for
+        Column("owner", Text),  # the user in whose name it runs; NULL: whoever has the code or the database
         CheckConstraint(_LIVE_ROW, name=f"{name}_tasks_state"),
         CheckConstraint("lane IN (0, 1)", name=f"{name}_tasks_lane"),
         index(
@@ -185,6 +187,7 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         index("tasks", "worker", "worker", where="worker IS NOT NULL"),
         index("tasks", "job", "job", where="job IS NOT NULL"),
         index("tasks", "expires", "expires_at", where="expires_at IS NOT NULL AND state = 'pending'"),
+        index("tasks", "owner", "owner", "id", where="owner IS NOT NULL"),
         fillfactor=70,
     )
     table(
@@ -199,11 +202,13 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("error_message", Text),
         # What a plain success would say in `attempts` beside all this: its row here is that attempt.
         Column("executor", Text),
+        Column("owner", Text),
         CheckConstraint(one_of("state", DONE_STATES), name=f"{name}_history_state"),
         # Whatever ends is written into each of these: lists probe them once per state, or per queue, name and state.
         index("history", "state", "state", "finished_at", "id"),
         index("history", "queue_name", "queue", "name", "state", "finished_at", "id"),
         index("history", "job", "job", "id", where="job IS NOT NULL"),
+        index("history", "owner", "owner", "finished_at", "id", where="owner IS NOT NULL"),
         index("history", "dead", "finished_at", "id", where="dead_letter AND state = 'failed'"),
         index("history", "results", "result_expires_at", where="result_expires_at IS NOT NULL"),
     )
@@ -280,10 +285,12 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("on_failure", Text),
         number("hooked_run"),  # the last run whose hook was enqueued
         Column("metadata", Text, nullable=False, server_default=text("'{}'")),
+        Column("owner", Text),
         CheckConstraint(one_of("state", tuple(s.value for s in JobState)), name=f"{name}_jobs_state"),
         index("jobs", "state", "state", "id"),
         index("jobs", "name", "name"),
         index("jobs", "created", "created_at"),
+        index("jobs", "owner", "owner", "id", where="owner IS NOT NULL"),
         index("jobs", "deadline", "deadline_at", where="deadline_at IS NOT NULL AND state IN ('pending', 'running')"),
     )
     # Narrow and often updated: counters live off the wide job row.
@@ -419,7 +426,106 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("at", Instant, nullable=False),
         Column("stream", Text, nullable=False),
         Column("line", Text, nullable=False),
+        Column("job", BigInteger),
+        Column("job_seq", BigInteger),  # its number among the lines of all tasks of the job; see job_lines
         PrimaryKeyConstraint("task", "claim_no", "seq"),
+        Index(
+            f"{name}_logs_job",
+            "job",
+            "job_seq",
+            unique=True,
+            sqlite_where=text("job IS NOT NULL"),
+            postgresql_where=text("job IS NOT NULL"),
+        ),
+    )
+    # Apart from the counts: whoever writes lines does not make a finish wait.
+    table(
+        "job_lines",
+        Column("job", number_of_row, primary_key=True, autoincrement=False),
+        Column("next", BigInteger, nullable=False),
+        fillfactor=50,
+    )
+    # Written by whoever raises job_counts.seq, with the number that it had.
+    table(
+        "job_events",
+        Column("job", BigInteger, nullable=False),
+        Column("seq", BigInteger, nullable=False),
+        Column("at", Instant, nullable=False),
+        Column("state", Text, nullable=False),
+        number("total"),
+        number("completed"),
+        number("failed"),
+        number("cancelled"),
+        PrimaryKeyConstraint("job", "seq"),
+    )
+    table(
+        "breakers",
+        Column("service", Text, primary_key=True),
+        Column("status", Text, nullable=False),
+        flag("forced"),
+        Column("until", Instant),
+        Column("probe_by", Text),
+        Column("probe_at", Instant),
+        number("calls"),
+        number("failures"),
+        Column("revision", BigInteger, nullable=False),
+        Column("changed_at", Instant, nullable=False),
+        Column("changed_by", Text, nullable=False),
+        CheckConstraint(one_of("status", ("closed", "open")), name=f"{name}_breakers_status"),
+    )
+    # Tasks that every event of a name enqueues, in the transaction that sends it.
+    table(
+        "subscriptions",
+        Column("name", Text, primary_key=True),
+        Column("event", Text, nullable=False),
+        Column("task", Text, nullable=False),  # canonical JSON of the NewTask
+        Column("declared_by", Text),
+        Column("changed_at", Instant, nullable=False),
+        index("subscriptions", "event", "event"),
+    )
+    table(
+        "users",
+        Column("name", Text, primary_key=True),
+        Column("role", Text, nullable=False),
+        Column("password", Text),
+        flag("disabled"),
+        number("failed_logins"),
+        Column("locked_until", Instant),
+        Column("created_at", Instant, nullable=False),
+        Column("changed_at", Instant, nullable=False),
+        CheckConstraint(one_of("role", tuple(role.value for role in Role)), name=f"{name}_users_role"),
+    )
+    table(
+        "tokens",
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
+        Column("user", Text, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("label", Text, nullable=False),
+        Column("digest", Text, nullable=False),
+        Column("hint", Text, nullable=False),
+        Column("scopes", Text, nullable=False),
+        Column("created_at", Instant, nullable=False),
+        Column("expires_at", Instant),
+        Column("last_used_at", Instant),
+        Column("revoked_at", Instant),
+        UniqueConstraint("digest", name=f"{name}_tokens_digest"),
+        CheckConstraint(one_of("kind", ("api", "session")), name=f"{name}_tokens_kind"),
+        index("tokens", "user", "user"),
+        index("tokens", "expires", "expires_at", where="expires_at IS NOT NULL"),
+    )
+    table(
+        "audit",
+        Column("id", number_of_row, primary_key=True, autoincrement=False),
+        Column("at", Instant, nullable=False),
+        Column("actor", Text, nullable=False),
+        Column("act", Text, nullable=False),
+        Column("subject", Text, nullable=False),
+        Column("detail", Text, nullable=False),
+        Column("request", Text),
+        Column("outcome", Text),
+        index("audit", "actor", "actor", "id"),
+        index("audit", "act", "act", "id"),
+        index("audit", "subject", "subject", "id"),
     )
     table(
         "schedules",

@@ -4,7 +4,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason, false AS dead
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, NULL::timestamptz AS finished_at, cancelling_at,
        progress, NULL::text AS result, NULL::text AS result_ref, NULL::timestamptz AS result_expires_at,
-       NULL::text AS error_class, NULL::text AS error_message
+       NULL::text AS error_class, NULL::text AS error_message, owner
 FROM headrace.tasks WHERE id = ANY ($1::bigint[])
 UNION ALL
 SELECT id, name, kind, queue, pool, lane, priority, state, reason,
@@ -12,7 +12,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
-       error_class, error_message
+       error_class, error_message, owner
 FROM headrace.history WHERE id = ANY ($1::bigint[]);
 
 -- name: list_live
@@ -21,7 +21,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason, false AS dead
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, NULL::timestamptz AS finished_at, cancelling_at,
        progress, NULL::text AS result, NULL::text AS result_ref, NULL::timestamptz AS result_expires_at,
-       NULL::text AS error_class, NULL::text AS error_message
+       NULL::text AS error_class, NULL::text AS error_message, owner
 FROM headrace.tasks t
 WHERE (cardinality($1::text[]) = 0 OR t.state = ANY ($1))
   AND (cardinality($2::text[]) = 0 OR t.queue = ANY ($2))
@@ -38,7 +38,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
-       error_class, error_message
+       error_class, error_message, owner
 FROM headrace.history h
 WHERE h.id = ANY (ARRAY(SELECT headrace.list_ended_v1($1, $2, $3, $4, $5, $6, $7, $8)))
 ORDER BY h.finished_at DESC, h.id DESC;
@@ -50,7 +50,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
-       error_class, error_message
+       error_class, error_message, owner
 FROM headrace.history h
 WHERE h.job = $4::bigint
   AND (cardinality($1::text[]) = 0 OR h.state = ANY ($1))
@@ -68,7 +68,7 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
        enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
        progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
-       error_class, error_message
+       error_class, error_message, owner
 FROM headrace.history h
 WHERE h.dead_letter AND h.state = 'failed'
   AND (cardinality($1::text[]) = 0 OR h.state = ANY ($1))

@@ -2,7 +2,7 @@
 -- The columns of a TaskRecord, in its order.
 SELECT id, name, kind, queue, pool, lane, priority, state, reason, 0, arguments, codec, version, options, attempt,
     max_attempts, losses, claim_no, run_no, worker, job, critical, waiting_on, created_at, enqueued_at, eligible_at,
-    expires_at, claimed_at, started_at, NULL, cancelling_at, progress, NULL, NULL, NULL, NULL, NULL
+    expires_at, claimed_at, started_at, NULL, cancelling_at, progress, NULL, NULL, NULL, NULL, NULL, owner
 FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: get_done
@@ -10,7 +10,7 @@ FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 SELECT id, name, kind, queue, pool, lane, priority, state, reason, state = 'failed' AND dead_letter, arguments, codec,
     version, options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL, created_at, enqueued_at, eligible_at,
     expires_at, claimed_at, started_at, finished_at, cancelling_at, progress, result, result_ref, result_expires_at,
-    error_class, error_message
+    error_class, error_message, owner
 FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: attempts

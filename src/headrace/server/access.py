@@ -1,0 +1,51 @@
+"""What routes ask for: the app, the options, and a caller who may do this.
+
+@router.post("/tasks/{id}/retry")
+async def retry(id: int, app: TheApp, caller: Annotated[Caller, Depends(permit(Scope.CONTROL))]) -> ...:
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.requests import HTTPConnection
+
+from headrace.app import App
+from headrace.core.accounts import Role, Scope
+from headrace.server.auth.caller import ANYONE, Caller
+from headrace.server.options import ServerOptions
+from headrace.server.problems import Problem
+
+type Authenticate = Callable[[HTTPConnection], Awaitable[Caller]]
+
+
+def the_app(connection: HTTPConnection) -> App:
+    return cast("App", connection.app.state.headrace)
+
+
+def the_options(connection: HTTPConnection) -> ServerOptions:
+    return cast("ServerOptions", connection.app.state.options)
+
+
+TheApp = Annotated[App, Depends(the_app)]
+TheOptions = Annotated[ServerOptions, Depends(the_options)]
+
+
+async def authenticate(connection: HTTPConnection) -> Caller:
+    """The caller of this request or WebSocket. Raises Problem(401)."""
+    found = cast("Authenticate | None", connection.app.state.authenticate)
+    return ANYONE if found is None else await found(connection)
+
+
+def permit(scope: Scope, *, role: Role = Role.VIEWER) -> Callable[[Request], Awaitable[Caller]]:
+    """A dependency: the caller, if their token and their role allow this kind of act. 401, 403."""
+
+    async def check(request: Request) -> Caller:
+        caller = await authenticate(request)
+        if scope not in caller.scopes or not caller.role.reaches(role):
+            raise Problem(403, "Forbidden", f"this needs the scope {scope.value!r} and the role {role.value!r}")
+        return caller
+
+    # For the authorisation matrix of the tests, which reads the routes.
+    check.scope, check.role = scope, role  # type: ignore[attr-defined]
+    return check

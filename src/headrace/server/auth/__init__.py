@@ -1,0 +1,1 @@
+"""Who calls: passwords, tokens, sessions, and what each may do."""

@@ -1,0 +1,1 @@
+"""The endpoints of the specifications, with their own words, over the same ledger."""

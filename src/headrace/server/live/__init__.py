@@ -1,0 +1,1 @@
+"""What is shown while it happens: WebSocket and SSE over durable sequences."""

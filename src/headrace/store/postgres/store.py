@@ -8,6 +8,7 @@ from headrace.store.postgres.administration import Administration
 from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
+from headrace.store.postgres.circuits import Circuits
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
@@ -68,6 +69,7 @@ class PostgresStore:
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
         graphs = Graphs(database, queries, inspection)
+        circuits = Circuits(database, queries)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
@@ -124,6 +126,11 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.breakers = circuits.breakers
+        self.open_breaker = circuits.open_breaker
+        self.probe_breaker = circuits.probe_breaker
+        self.close_breaker = circuits.close_breaker
+        self.reset_breaker = circuits.reset_breaker
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide

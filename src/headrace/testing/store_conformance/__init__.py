@@ -20,6 +20,7 @@ from headrace.testing.store_conformance import (
     approvals,
     cancel,
     checkpoints,
+    circuits,
     claim,
     concurrency,
     dead_letters,
@@ -60,6 +61,7 @@ _CONCERNS = (
     outlines, waiting_again,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
+    circuits,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import sqlite3
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
+from headrace.store.sqlite.accounts import Accounting
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
@@ -44,6 +45,7 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Accounting,
     Administering,
     Tracing,
     Waking,

@@ -20,7 +20,19 @@ from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
-_ROUTERS: tuple[tuple[str, str], ...] = ()
+_ROUTERS: tuple[tuple[str, str], ...] = (
+    ("routes.tasks", "/api/v1"),
+    ("routes.jobs", "/api/v1"),
+    ("routes.queues", "/api/v1"),
+    ("routes.dead_letters", "/api/v1"),
+    ("routes.schedules", "/api/v1"),
+    ("routes.workers", "/api/v1"),
+    ("routes.breakers", "/api/v1"),
+    ("routes.events", "/api/v1"),
+    ("routes.results", "/api/v1"),
+    ("routes.audit", "/api/v1"),
+    ("routes.health", ""),
+)
 _COMPRESSED_FROM = 1024  # bytes
 
 

@@ -50,3 +50,13 @@ def permit(scope: Scope, *, role: Role = Role.VIEWER) -> Callable[[Request], Awa
     # For the authorisation matrix of the tests, which reads the routes.
     check.scope, check.role = scope, role  # type: ignore[attr-defined]
     return check
+
+
+async def overseeing(caller: Annotated[Caller, Depends(permit(Scope.READ))]) -> Caller:
+    """For things that belong to nobody: users, who see their own alone, do not see them. 401, 403."""
+    if not caller.sees_all:
+        raise Problem(403, "Forbidden", "you see your own things alone, and this belongs to nobody")
+    return caller
+
+
+Overseer = Annotated[Caller, Depends(overseeing)]

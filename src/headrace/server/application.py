@@ -26,6 +26,17 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.session", "/api/v1"),
     ("routes.tokens", "/api/v1"),
     ("routes.users", "/api/v1"),
+    ("routes.tasks", "/api/v1"),
+    ("routes.jobs", "/api/v1"),
+    ("routes.queues", "/api/v1"),
+    ("routes.dead_letters", "/api/v1"),
+    ("routes.schedules", "/api/v1"),
+    ("routes.workers", "/api/v1"),
+    ("routes.breakers", "/api/v1"),
+    ("routes.events", "/api/v1"),
+    ("routes.results", "/api/v1"),
+    ("routes.audit", "/api/v1"),
+    ("routes.health", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes
 

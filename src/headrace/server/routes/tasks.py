@@ -16,7 +16,7 @@ from headrace.server.access import TheApp, permit
 from headrace.server.acting import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_job, controlled_task, seen_owner, seen_task
-from headrace.server.models.base import LARGEST, Id, PathId
+from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.tasks import (
     AttemptShown,
     Batch,

@@ -11,7 +11,15 @@ from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, JobRecord, TaskRecord
 from headrace.server.models.jobs import GraphShown, JobShown, NodeShown
-from headrace.server.models.tasks import Approval, AttemptShown, LogLineShown, TaskDetail, TaskError, TaskSummary, Timings
+from headrace.server.models.tasks import (
+    Approval,
+    AttemptShown,
+    LogLineShown,
+    TaskDetail,
+    TaskError,
+    TaskSummary,
+    Timings,
+)
 from headrace.store.base import LogLine
 
 

@@ -10,6 +10,7 @@ from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.reports import visible
+from headrace.store.texts import is_storable
 
 
 class Inspection:
@@ -24,6 +25,8 @@ class Inspection:
     async def list_tasks(self, criteria: TaskFilter) -> list[TaskRecord]:
         """Live tasks by their creation, ended ones by their end; both kinds together are sorted by that instant."""
         states = criteria.states
+        if not is_storable(criteria.owner):
+            return []
         live = criteria.dead_letter is not True and (not states or any(s not in TERMINAL for s in states))
         done = not states or any(s in TERMINAL for s in states)
         instant, last = criteria.before or (None, None)
@@ -36,6 +39,7 @@ class Inspection:
             instant,
             last,
             criteria.limit,
+            criteria.owner,
         )
         found: list[TaskRecord] = []
         if live:
@@ -44,6 +48,8 @@ class Inspection:
             found += await self._list("list_done_of_job", *arguments, criteria.dead_letter)
         elif done and criteria.dead_letter:
             found += await self._list("list_dead_letters", *arguments)
+        elif done and criteria.owner is not None:
+            found += await self._list("list_done_of_owner", *arguments, criteria.dead_letter)
         elif done:
             found += await self._list(
                 "list_done",

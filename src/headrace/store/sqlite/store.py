@@ -20,6 +20,7 @@ from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -35,6 +36,7 @@ class SQLiteStore(
     Cancelling,
     Retrying,
     Maintaining,
+    Removing,
     Living,
     JobKeeping,
     Outlining,

@@ -12,6 +12,8 @@ from headrace._version import __version__
 from headrace.app import App
 from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
+from headrace.server.auth.logins import Logins
+from headrace.server.auth.passwords import Passwords
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
 from headrace.server.middleware.request_ids import HEADER, RequestIds
@@ -21,6 +23,9 @@ from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
+    ("routes.session", "/api/v1"),
+    ("routes.tokens", "/api/v1"),
+    ("routes.users", "/api/v1"),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -39,6 +44,7 @@ _COMPRESSED_FROM = 1024  # bytes
 def create_application(app: App, options: ServerOptions | None = None) -> FastAPI:
     options = options or ServerOptions()
     authenticate = Authenticator(app, options) if options.auth else OpenDoor(options)
+    passwords = Passwords()
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
@@ -46,6 +52,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             stack.push_async_callback(app.aclose)
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
+                await stack.enter_async_context(passwords)
             yield
 
     api = FastAPI(
@@ -62,6 +69,8 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.headrace = app
     api.state.options = options
     api.state.authenticate = authenticate
+    api.state.passwords = passwords
+    api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)
     _surround(api, options, authenticate)
@@ -75,8 +84,7 @@ def _surround(api: FastAPI, options: ServerOptions, authenticate: Authenticator 
     api.add_middleware(Bodies, limit=options.body_limit)
     api.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM)
     if options.requests_per_minute:
-        name_of = authenticate.name_of if isinstance(authenticate, Authenticator) else lambda _: None
-        api.add_middleware(Rates, per_minute=options.requests_per_minute, name_of=name_of)
+        api.add_middleware(Rates, per_minute=options.requests_per_minute, name_of=authenticate.name_of)
     if options.cors_origins:
         api.add_middleware(
             CORSMiddleware,

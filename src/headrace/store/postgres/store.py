@@ -9,6 +9,7 @@ from headrace.store.postgres.administration import Administration
 from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
+from headrace.store.postgres.circuits import Circuits
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
@@ -70,6 +71,7 @@ class PostgresStore:
         events = Events(database, queries, enqueueing)
         graphs = Graphs(database, queries, inspection)
         accounts = Accounts(database, queries, enqueueing)
+        circuits = Circuits(database, queries)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
@@ -141,6 +143,11 @@ class PostgresStore:
         self.write_audit = accounts.write_audit
         self.close_audit = accounts.close_audit
         self.audit = accounts.audit
+        self.breakers = circuits.breakers
+        self.open_breaker = circuits.open_breaker
+        self.probe_breaker = circuits.probe_breaker
+        self.close_breaker = circuits.close_breaker
+        self.reset_breaker = circuits.reset_breaker
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide

@@ -10,6 +10,7 @@ from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
+from headrace.store.sqlite.circuits import Breaking
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
@@ -46,6 +47,7 @@ class SQLiteStore(
     Checkpointing,
     Happening,
     Accounting,
+    Breaking,
     Administering,
     Tracing,
     Waking,

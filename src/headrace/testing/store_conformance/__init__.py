@@ -21,6 +21,7 @@ from headrace.testing.store_conformance import (
     approvals,
     cancel,
     checkpoints,
+    circuits,
     claim,
     concurrency,
     dead_letters,
@@ -62,6 +63,7 @@ _CONCERNS = (
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
     accounts,
+    circuits,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
 from headrace.server.auth.logins import Logins
 from headrace.server.auth.passwords import Passwords
+from headrace.server.live.serving import serving
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
 from headrace.server.middleware.request_ids import HEADER, RequestIds
@@ -37,6 +38,11 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
     ("routes.health", ""),
+    ("routes.session", "/api/v1"),
+    ("routes.tokens", "/api/v1"),
+    ("routes.users", "/api/v1"),
+    ("live.streams", "/api/v1"),
+    ("live.sockets", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes
 
@@ -52,6 +58,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             stack.push_async_callback(app.aclose)
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
+            await stack.enter_async_context(serving(api))
                 await stack.enter_async_context(passwords)
             yield
 

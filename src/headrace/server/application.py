@@ -55,8 +55,8 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             stack.push_async_callback(app.aclose)
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
-            await stack.enter_async_context(serving(api))
                 await stack.enter_async_context(passwords)
+            await stack.enter_async_context(serving(api))
             yield
 
     api = FastAPI(

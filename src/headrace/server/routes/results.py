@@ -7,6 +7,4 @@ from headrace.server.openapi import ProblemDocument
 from headrace.server.routes.tasks import get_result
 
 router = APIRouter(prefix="/results", tags=["results"])
-router.get("/{id}", response_model=TaskResult, responses={410: {"model": ProblemDocument, "description": "Gone"}})(
-    get_result
-)
+router.get("/{id}", response_model=TaskResult, responses={410: {"model": ProblemDocument, "description": "Gone"}})(get_result)

@@ -52,7 +52,9 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.post("", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}})
+@router.post(
+    "", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}}
+)
 async def submit_task(
     given: Submission, request: Request, response: Response, app: TheApp, caller: Submitter, key: IdempotencyKey = None
 ) -> Submitted:
@@ -133,9 +135,7 @@ async def get_result(
     request: Request,
     app: TheApp,
     caller: Reader,
-    reveal: Annotated[
-        bool, Query(description="With its secrets: who controls the task may ask, and it is noted")
-    ] = False,
+    reveal: Annotated[bool, Query(description="With its secrets: who controls the task may ask, and it is noted")] = False,
 ) -> TaskResult:
     """What the task returned. 409 until it has ended, and for a result whose time is over."""
     record = await seen_task(app, caller, id)
@@ -247,7 +247,9 @@ async def _decide(
 def _role(caller: Caller, record: TaskRecord) -> str:
     """The role in which they decide: the one that is asked for, if theirs reaches it; an admin has them all."""
     wanted = loads(record.options).get("approval", {}).get("role")
-    if wanted is not None and (caller.role is Role.ADMIN or (wanted in Role and caller.role.reaches(Role(wanted)))):
+    if wanted is not None and (
+        caller.role is Role.ADMIN or (wanted in Role and caller.role.reaches(Role(wanted)))
+    ):
         return wanted
     return caller.role.value
 

@@ -24,9 +24,6 @@ from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
-    ("routes.session", "/api/v1"),
-    ("routes.tokens", "/api/v1"),
-    ("routes.users", "/api/v1"),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -38,6 +35,11 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
     ("routes.health", ""),
+    ("routes.session", "/api/v1"),
+    ("routes.tokens", "/api/v1"),
+    ("routes.users", "/api/v1"),
+    ("live.streams", "/api/v1"),
+    ("live.sockets", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes
 

@@ -14,6 +14,7 @@ from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
 from headrace.server.auth.logins import Logins
 from headrace.server.auth.passwords import Passwords
+from headrace.server.live.serving import serving
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
 from headrace.server.middleware.request_ids import HEADER, RequestIds
@@ -23,9 +24,6 @@ from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
-    ("routes.session", "/api/v1"),
-    ("routes.tokens", "/api/v1"),
-    ("routes.users", "/api/v1"),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -37,6 +35,11 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
     ("routes.health", ""),
+    ("routes.session", "/api/v1"),
+    ("routes.tokens", "/api/v1"),
+    ("routes.users", "/api/v1"),
+    ("live.streams", "/api/v1"),
+    ("live.sockets", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes
 
@@ -53,6 +56,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
                 await stack.enter_async_context(passwords)
+            await stack.enter_async_context(serving(api))
             yield
 
     api = FastAPI(

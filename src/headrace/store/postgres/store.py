@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from headrace.store.base import StoreOptions
+from headrace.store.postgres.accounts import Accounts
 from headrace.store.postgres.administration import Administration
 from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
+from headrace.store.postgres.circuits import Circuits
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
@@ -68,6 +70,8 @@ class PostgresStore:
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
         graphs = Graphs(database, queries, inspection)
+        accounts = Accounts(database, queries, enqueueing)
+        circuits = Circuits(database, queries)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
@@ -124,6 +128,26 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.add_user = accounts.add_user
+        self.add_first_admin = accounts.add_first_admin
+        self.users = accounts.users
+        self.get_user = accounts.get_user
+        self.change_user = accounts.change_user
+        self.login_failed = accounts.login_failed
+        self.login_succeeded = accounts.login_succeeded
+        self.add_token = accounts.add_token
+        self.find_token = accounts.find_token
+        self.tokens = accounts.tokens
+        self.touch_tokens = accounts.touch_tokens
+        self.revoke_token = accounts.revoke_token
+        self.write_audit = accounts.write_audit
+        self.close_audit = accounts.close_audit
+        self.audit = accounts.audit
+        self.breakers = circuits.breakers
+        self.open_breaker = circuits.open_breaker
+        self.probe_breaker = circuits.probe_breaker
+        self.close_breaker = circuits.close_breaker
+        self.reset_breaker = circuits.reset_breaker
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide

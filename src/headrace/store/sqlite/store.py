@@ -4,11 +4,13 @@ import sqlite3
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
+from headrace.store.sqlite.accounts import Accounting
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
+from headrace.store.sqlite.circuits import Breaking
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
@@ -44,6 +46,8 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Accounting,
+    Breaking,
     Administering,
     Tracing,
     Waking,

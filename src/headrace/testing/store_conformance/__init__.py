@@ -16,10 +16,12 @@ gives pytest one test for each case; or, without a class:
 """
 
 from headrace.testing.store_conformance import (
+    accounts,
     admission,
     approvals,
     cancel,
     checkpoints,
+    circuits,
     claim,
     concurrency,
     dead_letters,
@@ -60,6 +62,8 @@ _CONCERNS = (
     outlines, waiting_again,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
+    accounts,
+    circuits,
 )  # fmt: skip
 
 

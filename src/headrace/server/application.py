@@ -31,6 +31,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.events", "/api/v1"),
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
+    ("routes.ledger", "/api/v1"),
     ("routes.health", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes

@@ -55,9 +55,7 @@ async def call(
         raise problem from error
 
 
-async def _carry_out(
-    app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]
-) -> Any:
+async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
     allowed = await _own(app, caller, wanted, arguments)
 
     async def act(store: Store) -> Any:
@@ -112,7 +110,7 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
 
 def _submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
     """In the caller's name; the word of the client does not count."""
-    waits = task.approval or needs_approval(app, caller, kind=task.kind, name=task.name)
+    waits = task.approval or needs_approval(caller, task)
     return dataclasses.replace(task, owner=caller.owns_as, approval=waits)
 
 

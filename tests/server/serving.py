@@ -16,11 +16,9 @@ from headrace.server.application import create_application
 from headrace.server.auth.caller import SCOPES
 from headrace.server.auth.tokens import digest_of, hint_of, new_secret
 from headrace.server.options import ServerOptions
-from tests.server.interim_accounts import install
 from tests.server.tasks import make_app
 from tests.support.waiting import eventually
 
-install()
 BASE = "http://127.0.0.1:8000"
 # Two of role user, so that one can try what belongs to the other.
 PEOPLE = {

@@ -12,6 +12,9 @@ from headrace._version import __version__
 from headrace.app import App
 from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
+from headrace.server.auth.logins import Logins
+from headrace.server.auth.passwords import Passwords
+from headrace.server.live.serving import serving
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
 from headrace.server.middleware.request_ids import HEADER, RequestIds
@@ -33,6 +36,11 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.audit", "/api/v1"),
     ("routes.ledger", "/api/v1"),
     ("routes.health", ""),
+    ("routes.session", "/api/v1"),
+    ("routes.tokens", "/api/v1"),
+    ("routes.users", "/api/v1"),
+    ("live.streams", "/api/v1"),
+    ("live.sockets", ""),
 )
 _COMPRESSED_FROM = 1024  # bytes
 
@@ -40,6 +48,7 @@ _COMPRESSED_FROM = 1024  # bytes
 def create_application(app: App, options: ServerOptions | None = None) -> FastAPI:
     options = options or ServerOptions()
     authenticate = Authenticator(app, options) if options.auth else OpenDoor(options)
+    passwords = Passwords()
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
@@ -47,6 +56,8 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             stack.push_async_callback(app.aclose)
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
+                await stack.enter_async_context(passwords)
+            await stack.enter_async_context(serving(api))
             yield
 
     api = FastAPI(
@@ -63,6 +74,8 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.headrace = app
     api.state.options = options
     api.state.authenticate = authenticate
+    api.state.passwords = passwords
+    api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)
     _surround(api, options, authenticate)
@@ -76,8 +89,7 @@ def _surround(api: FastAPI, options: ServerOptions, authenticate: Authenticator 
     api.add_middleware(Bodies, limit=options.body_limit)
     api.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM)
     if options.requests_per_minute:
-        name_of = authenticate.name_of if isinstance(authenticate, Authenticator) else lambda _: None
-        api.add_middleware(Rates, per_minute=options.requests_per_minute, name_of=name_of)
+        api.add_middleware(Rates, per_minute=options.requests_per_minute, name_of=authenticate.name_of)
     if options.cors_origins:
         api.add_middleware(
             CORSMiddleware,

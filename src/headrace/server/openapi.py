@@ -38,6 +38,7 @@ _STATUSES = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemDocument, "description": phrase(status)} for status in _STATUSES
 }
+_PROBLEM = "#/components/schemas/ProblemDocument"
 _SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": "An API token: `hr_…`"},
     "session": {
@@ -86,7 +87,7 @@ def _document(api: FastAPI) -> dict[str, Any]:
     for route in api.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             permission = permission_of(route)
-            for method in route.methods:
+            for method in route.methods or ():
                 operation = made["paths"][route.path_format].get(method.lower())
                 if operation is not None:
                     operation["security"] = [] if permission is None else [{"token": []}, {"session": []}]

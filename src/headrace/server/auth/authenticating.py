@@ -88,6 +88,12 @@ class Authenticator:
             asking = self._asking[digest] = asyncio.create_task(self._ask(digest))
         return await asyncio.shield(asking)
 
+    async def of(self, scope: Scope) -> Credential | None:
+        """What the request shows, if it is good."""
+        found = secret_of(scope)
+        credential = None if found is None else await self.find(found[0])
+        return credential if credential is None or found is None or credential.token.kind == found[1] else None
+
     def name_of(self, scope: Scope) -> str | None:
         """Whom a request is counted for, if its token is known to be good: nothing is asked for this."""
         found = secret_of(scope)
@@ -149,6 +155,10 @@ class OpenDoor:
         if connection.scope["type"] == "websocket" or connection.scope["method"] not in _SAFE:
             require_same_origin(connection)
         return ANYONE
+
+    def name_of(self, scope: Scope) -> str | None:
+        """Only addresses are counted."""
+        return None
 
 
 def secret_of(scope: Scope) -> tuple[str, TokenKind] | None:

@@ -27,7 +27,7 @@ OF_TASK = {
     "releases": "upstream",
 }
 # With their job.
-OF_JOB = ("job_counts", "job_additions")
+OF_JOB = ("job_counts", "job_additions", "job_events", "job_lines")
 # Of no meaning elsewhere: slots belong to claims, which end here; leases; where ids and the schema stand.
 STAYING = ("slots", "leaders", "ids", "meta")
 # A unit of the move by themselves.

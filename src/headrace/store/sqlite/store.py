@@ -19,9 +19,11 @@ from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
+from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -37,6 +39,7 @@ class SQLiteStore(
     Cancelling,
     Retrying,
     Maintaining,
+    Removing,
     Living,
     JobKeeping,
     Outlining,
@@ -51,6 +54,7 @@ class SQLiteStore(
     Administering,
     Tracing,
     Waking,
+    Watching,
 ):
     """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""
 
@@ -63,6 +67,7 @@ class SQLiteStore(
         self.database.prepare = self._prepare
         self.database.rider = rider(self.database)
         self.prepare_wakeups()
+        self.prepare_watching()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """What a new writing connection needs."""
@@ -83,3 +88,4 @@ class SQLiteStore(
     async def close(self) -> None:
         await self.database.close()
         self.close_wakeups()
+        self.close_watching()

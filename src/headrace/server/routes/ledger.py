@@ -50,7 +50,8 @@ async def call(
     try:
         return await _carry_out(app, caller, verb, wanted, form, arguments)
     except HeadraceError as error:
-        problem = problem_of(error)
+        if (problem := problem_of(error)) is None:
+            raise
         problem.more = {**problem.more, **failures.written(error)}
         raise problem from error
 
@@ -62,13 +63,8 @@ async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Fo
         return await getattr(store, verb)(**allowed)
 
     answer = await app.engine.run(act)
-    match verb:
-        case "get":
-            answer = {id: await _whole(app, record) for id, record in answer.items() if caller.may_see(record.owner)}
-        case "get_job" if answer is not None and not caller.may_see(answer.owner):
-            answer = None
-        case _:
-            pass
+    if verb == "get":
+        answer = {id: await _whole(app, record) for id, record in answer.items()}
     return form.write_answer(answer)
 
 
@@ -82,9 +78,7 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
             tasks = tuple(_submitted(app, caller, task) for task in job.tasks)
             return {"job": dataclasses.replace(job, tasks=tasks, owner=caller.owns_as).job()}
         case "tasks":
-            ids = arguments.get("ids", arguments.get("tasks", ()))
-            if wanted.scope is not Scope.READ or "tasks" in arguments:
-                await _must_be_theirs(app, caller, wanted, ids)
+            await _must_be_theirs(app, caller, wanted, arguments.get("ids", arguments.get("tasks", ())))
         case "task":
             await _must_be_theirs(app, caller, wanted, [arguments["task"]])
         case "job":

@@ -5,7 +5,7 @@ in the table below cannot be called; claiming, finishing and whatever else a wor
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_type_hints
@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, get_type_hints
 from pydantic import TypeAdapter
 
 from headrace.core.accounts import Scope
-from headrace.core.task import NewTask
 from headrace.store.base import Store
 
 # What a verb is about, and so whose it must be for a caller who may act on their own things alone.
@@ -88,7 +87,7 @@ class Form:
     def write_arguments(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         bound = self.signature.bind(None, *args, **kwargs)
         given = {name: value for name, value in bound.arguments.items() if name in self.arguments}
-        return {name: self.arguments[name].dump_python(value, mode="json") for name, value in given.items()}
+        return {name: self.arguments[name].dump_python(_plain(value), mode="json") for name, value in given.items()}
 
     def read_arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Raises ValueError (pydantic's own is one) for what does not fit."""
@@ -102,10 +101,16 @@ class Form:
         return read
 
     def write_answer(self, answer: Any) -> Any:
-        return self.answer.dump_python(answer, mode="json")
+        return self.answer.dump_python(_plain(answer), mode="json")
 
     def read_answer(self, text: Any) -> Any:
         return self.answer.validate_python(text)
+
+
+def _plain(value: Any) -> Any:
+    """Batches of tasks and of ids are sequences of classes of their own."""
+    is_own = isinstance(value, Sequence) and not isinstance(value, str | bytes | list | tuple)
+    return list(value) if is_own else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 @cache
@@ -120,6 +125,3 @@ def form_of(verb: str) -> Form:
 
         hints["job"] = WiredJob
     return Form(signature, {name: TypeAdapter(hints[name]) for name in names}, TypeAdapter(hints["return"]))
-
-
-TASKS = TypeAdapter(tuple[NewTask, ...])

@@ -21,6 +21,7 @@ from headrace.store.sqlite.jobs import JobKeeping
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.queues import QueueSetting
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -46,6 +47,7 @@ class SQLiteStore(
     Checkpointing,
     Happening,
     Breaking,
+    QueueSetting,
     Administering,
     Tracing,
     Waking,

@@ -40,6 +40,7 @@ from headrace.testing.store_conformance import (
     logs,
     outlines,
     plain_successes,
+    queue_settings,
     queues,
     refused_reports,
     reopening,
@@ -61,7 +62,7 @@ _CONCERNS = (
     outlines, waiting_again,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    circuits,
+    circuits, queue_settings,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import sqlite3
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
+from headrace.store.sqlite.accounts import Accounting
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
@@ -18,10 +19,12 @@ from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
+from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
 from headrace.store.sqlite.queues import QueueSetting
+from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
@@ -37,6 +40,7 @@ class SQLiteStore(
     Cancelling,
     Retrying,
     Maintaining,
+    Removing,
     Living,
     JobKeeping,
     Outlining,
@@ -46,11 +50,13 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Accounting,
     Breaking,
     QueueSetting,
     Administering,
     Tracing,
     Waking,
+    Watching,
 ):
     """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""
 
@@ -63,6 +69,7 @@ class SQLiteStore(
         self.database.prepare = self._prepare
         self.database.rider = rider(self.database)
         self.prepare_wakeups()
+        self.prepare_watching()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """What a new writing connection needs."""
@@ -83,3 +90,4 @@ class SQLiteStore(
     async def close(self) -> None:
         await self.database.close()
         self.close_wakeups()
+        self.close_watching()

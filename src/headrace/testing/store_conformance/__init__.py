@@ -16,6 +16,7 @@ gives pytest one test for each case; or, without a class:
 """
 
 from headrace.testing.store_conformance import (
+    accounts,
     admission,
     approvals,
     cancel,
@@ -24,6 +25,7 @@ from headrace.testing.store_conformance import (
     claim,
     concurrency,
     dead_letters,
+    deleting,
     edges,
     enqueue,
     events,
@@ -36,9 +38,11 @@ from headrace.testing.store_conformance import (
     keys,
     keys_after_the_end,
     lanes_and_priorities,
+    live,
     liveness_and_rescue,
     logs,
     outlines,
+    owners,
     plain_successes,
     queue_settings,
     queues,
@@ -59,10 +63,10 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again,
+    outlines, waiting_again, live, deleting,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    circuits, queue_settings,
+    owners, accounts, circuits, queue_settings,
 )  # fmt: skip
 
 

@@ -34,11 +34,6 @@ ORDER BY 2
 -- Summed by the workers themselves.
 SELECT outcome, sum(n) FROM headrace_outcomes WHERE minute >= ? GROUP BY outcome
 
--- name: append_log
--- A line written twice is kept once.
-INSERT INTO headrace_logs (task, claim_no, seq, at, stream, line) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (task, claim_no, seq) DO NOTHING
-
 -- name: logs
 -- NULL claim: of all attempts.
 SELECT task, claim_no, seq, at, stream, line FROM headrace_logs

@@ -7,6 +7,8 @@ may be probed. What the service did wrong (5xx, 429, timeouts, lost connections)
 """
 
 import asyncio
+import concurrent.futures
+import contextlib
 import inspect
 import threading
 import time
@@ -40,13 +42,15 @@ _BUSY = 5.0  # seconds at most after which whoever met a probe under way asks ag
 
 
 class Others(Protocol):
-    """What the breakers of other processes say, and how they are told. Nothing here blocks or raises."""
+    """What the breakers of other processes say, and how they are told. Nothing here blocks, and no future fails."""
 
     def news(self) -> Future[None] | None:
         """Under way, where what is known is too old to go by."""
         ...
 
-    def probe(self, breaker: "Breaker", revision: int) -> Future[bool]: ...
+    def probe(self, breaker: "Breaker", revision: int) -> Future[bool | None]:
+        """Whether this process has the one probe; None when nobody can say."""
+        ...
 
     def opened(self, breaker: "Breaker") -> None: ...
 
@@ -81,7 +85,7 @@ class Breaker:
         self._told: BreakerStatus | None = None
         self._revision = 0  # of the shared one, as it was last heard of
         self._forced = False
-        self._asked: Future[bool] | None = None  # for the probe, by code that could not wait for the answer
+        self._asked: Future[bool | None] | None = None  # for the probe, by code that could not wait for the answer
         self.unwritten = False  # it opened, and the others were not told yet
         self._tell()
 
@@ -102,23 +106,24 @@ class Breaker:
         """Guard every call of a function; of an `async def` what it comes to is counted, not that it was called."""
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise DefinitionError(
-                f"the breaker of {self.service!r} cannot guard {function!r}: what a generator does happens after it was "
-                "called; put `with breaker.call():` around that"
+                f"the breaker of {self.service!r} cannot guard {function!r}: what a generator does happens after "
+                "it was called; put `with breaker.call():` around that"
             )
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def guarded(*args: Any, **kwargs: Any) -> Any:
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
                 async with self.call():
                     return await function(*args, **kwargs)
-        else:
 
-            @wraps(function)
-            def guarded(*args: Any, **kwargs: Any) -> Any:
-                with self.call():
-                    return function(*args, **kwargs)
+            return cast("F", awaited)
 
-        return cast("F", guarded)
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            with self.call():
+                return function(*args, **kwargs)
+
+        return cast("F", called)
 
     def reset(self) -> None:
         """Close it by hand in this process, with fresh counts; `app.breakers.reset` does so everywhere."""
@@ -129,26 +134,26 @@ class Breaker:
 
     def enter(self) -> Passage:
         """Ask to call the service. Raises BreakerOpen. A thread that runs an event loop is not kept waiting."""
-        passing = self._passing()
-        patience = None if running_loop() is not None else _PATIENCE
-        try:
-            asked = next(passing)
-            while True:
-                if patience is not None:
-                    _wait(asked, patience)
-                asked = passing.send(patience is not None)
-        except StopIteration as done:
-            return done.value
+        may_wait = running_loop() is None
+        with contextlib.closing(self._passing()) as passing:
+            try:
+                asked = next(passing)
+                while True:
+                    if may_wait:
+                        concurrent.futures.wait([asked], timeout=_PATIENCE)
+                    asked = passing.send(may_wait)
+            except StopIteration as done:
+                return done.value
 
     async def aenter(self) -> Passage:
-        passing = self._passing()
-        try:
-            asked = next(passing)
-            while True:
-                await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE)
-                asked = passing.send(True)
-        except StopIteration as done:
-            return done.value
+        with contextlib.closing(self._passing()) as passing:
+            try:
+                asked = next(passing)
+                while True:
+                    await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE)
+                    asked = passing.send(True)
+            except StopIteration as done:
+                return done.value
 
     def leave(self, error: BaseException | None, passage: Passage) -> None:
         """Count how the call ended."""
@@ -157,7 +162,9 @@ class Breaker:
             self._state = self._after(error, passage.probe)
             after = self._state.status
             opened = after is BreakerStatus.OPEN and before is not after and not _is_unknown(error)
-            self.unwritten = self.unwritten or (opened and self._others is not None)
+            # One that closed again while nobody could be told is nothing to tell.
+            told_later = opened or (self.unwritten and after is not BreakerStatus.CLOSED)
+            self.unwritten = told_later and self._others is not None
         if after is not self._told:
             self._tell()
         if self._others is None:
@@ -213,18 +220,21 @@ class Breaker:
         # One probe over all processes.
         revision = self._revision
         asked = self._asked = self._asked or self._others.probe(self, revision)
-        waited = yield asked
-        if asked.done():
-            self._asked = None
-        elif not waited:
+        try:
+            waited = yield asked
+        except GeneratorExit:  # cancelled while it waited
+            self._give_back()
+            raise
+        if not asked.done() and not waited:
             self._give_back()
             self._refuse(_PATIENCE)
-        if not asked.done() or asked.exception() is not None:
-            return Passage(True)  # nobody can say: as if there were no others
-        if not asked.result():
+        self._asked = None
+        granted = asked.result() if asked.done() else None
+        if granted is False:
             self._give_back()
             self._refuse(min(_BUSY, self._state.policy.timeout_seconds))
-        return Passage(True, revision)
+        # Where nobody can say it goes by its own, as if there were no others.
+        return Passage(True, revision if granted else 0)
 
     def _ask(self) -> tuple[Admission, float]:
         with self._lock:
@@ -263,13 +273,6 @@ class Breaker:
 def _is_unknown(error: BaseException | None) -> bool:
     """Cancelled or stopping: nobody learned anything about the service."""
     return error is not None and not isinstance(error, Exception)
-
-
-def _wait(asked: Future[Any], patience: float) -> None:
-    try:
-        asked.exception(patience)
-    except TimeoutError:
-        return
 
 
 class _Call:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.errors import StoreError
+from headrace.core.limits import Rate
 from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState, TaskState
@@ -487,6 +488,15 @@ class Queues(Protocol):
     async def pause(self, queue: str) -> None: ...
 
     async def resume(self, queue: str) -> None: ...
+
+    async def limit_queue(self, queue: str, limit: int | None) -> None:
+        """At most so many of its tasks run at once, over all workers, whatever their code asks for beside that; None
+        lifts it. Holds for what is claimed from now on; those that waited for room are looked at again."""
+        ...
+
+    async def rate_queue(self, queue: str, rate: Rate | None) -> None:
+        """At most so many starts of its tasks, over all workers; None lifts it. Like `limit_queue`."""
+        ...
 
     async def queue_names(self) -> list[str]:
         """Queues that have ready tasks, were paused or have settings, sorted. One look into an index for each of them,

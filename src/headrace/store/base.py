@@ -336,8 +336,15 @@ class Jobs(Protocol):
     async def get_job(self, job: int) -> JobRecord | None: ...
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
-    ) -> list[JobRecord]: ...
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[JobRecord]:
+        """Newest first; of one owner where it is said."""
+        ...
 
     async def cancel_job(self, job: int) -> JobRecord:
         """Cancel what nobody holds, tell the rest to stop, mark the job. NotFound; WrongState when it is over."""
@@ -505,6 +512,14 @@ class Inspection(Protocol):
     async def counts(self) -> dict[str, int]:
         """Live tasks by state, each counted up to COUNTED_AT_MOST, plus the outcomes of the last 24 hours as their
         workers counted them."""
+        ...
+
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        """How many tasks of history ended in each state, each counted up to `cap` in the index by state."""
+        ...
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all."""
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:

@@ -11,21 +11,26 @@ from headrace.core.states import JobState
 from headrace.core.task import Enqueued, JobRecord, NewJob, NewTask
 from headrace.store.answers import Answers
 from headrace.store.base import JobEndListener
-from headrace.store.hooks import new_task_to_json
+from headrace.store.hooks import new_task_to_json, owned
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.edges import edge_columns, job_edges
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 from headrace.store.postgres.job_ends import JobEnds
+from headrace.store.postgres.live import Announcer
+from headrace.store.texts import is_storable
 
 _BATCH = 1000  # tasks that are written at once
 _EDGES = 10_000
 
 
 class Jobs:
-    def __init__(self, database: Database, queries: Mapping[str, str], enqueueing: Enqueueing) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], enqueueing: Enqueueing, announcer: Announcer
+    ) -> None:
         self._database = database
         self._queries = queries
         self._enqueueing = enqueueing
+        self._announcer = announcer
         self._job_ends = JobEnds(database, queries)
 
     def watch_job_ends(self, listener: JobEndListener) -> None:
@@ -46,17 +51,20 @@ class Jobs:
                 job.name,
                 job.description,
                 job.timeout,
-                new_task_to_json(job.on_success),
-                new_task_to_json(job.on_failure),
+                new_task_to_json(owned(job.on_success, job.owner)),
+                new_task_to_json(owned(job.on_failure, job.owner)),
                 job.metadata,
+                job.owner,
             )
             if not made:
                 return
             existing.clear()
             await connection.execute(self._queries["create_job_counts"], number)
             await self._write_tasks(connection, number, job.tasks, ids, existing, repeats)
+            await connection.execute(self._queries["note_job"], number)
 
         await self._database.run(write, repeatable=True)
+        self._announcer.note_jobs((number,))
         for place, holder in existing.items():
             ids[place] = holder
         answers = Answers(ids, existing)
@@ -78,7 +86,7 @@ class Jobs:
             numbers = ids[begun : begun + len(batch)]
             if len(numbers) < len(batch):
                 break
-            text = document(batch, ids=numbers.tolist(), repeats=repeats, own=True, linked=False)
+            text = document(batch, ids=numbers.tolist(), repeats=repeats, own=True, linked=False, created=True)
             for place, answer in enumerate(await self._enqueueing.write(connection, text), begun):
                 if not answer.created:
                     existing[place] = answer.id
@@ -91,14 +99,21 @@ class Jobs:
         await connection.execute(self._queries["notify"], sorted(queues))
 
     async def get_job(self, job: int) -> JobRecord | None:
-        rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, repeatable=True)
+        rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, None, repeatable=True)
         return _record(rows[0]) if rows else None
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
     ) -> list[JobRecord]:
-        names = [state.value for state in states]
-        rows = await self._database.fetch(self._queries["get_jobs"], None, names, before, limit, repeatable=True)
+        if not is_storable(owner):
+            return []
+        wanted = (None, [state.value for state in states], before, limit, owner)
+        rows = await self._database.fetch(self._queries["get_jobs"], *wanted, repeatable=True)
         return [_record(row) for row in rows]
 
     async def cancel_job(self, job: int) -> JobRecord:

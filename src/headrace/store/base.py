@@ -44,6 +44,7 @@ from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
 from headrace.store.live import Live
 from headrace.store.removing import Removal
+from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
@@ -584,7 +585,8 @@ class Events(Protocol):
     """What tasks wait for that is no task: something that happened, by name and key."""
 
     async def send(self, event: str, key: str, payload: str) -> int:
-        """Keep an event (its id) and resume the tasks that wait for it, in one transaction."""
+        """Keep an event (its id), resume the tasks that wait for it and enqueue those that subscribe to it, in one
+        transaction."""
         ...
 
     def send_program(self, event: str, key: str, payload: str) -> Program[int]:
@@ -644,6 +646,7 @@ class Store(
     Inspection,
     Checkpoints,
     Events,
+    Subscriptions,
     Administration,
     Wakeups,
     Accounts,

@@ -24,9 +24,6 @@ from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
-    ("routes.session", "/api/v1"),
-    ("routes.tokens", "/api/v1"),
-    ("routes.users", "/api/v1"),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -58,8 +55,8 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
             stack.push_async_callback(app.aclose)
             if isinstance(authenticate, Authenticator):
                 await stack.enter_async_context(authenticate)
-            await stack.enter_async_context(serving(api))
                 await stack.enter_async_context(passwords)
+            await stack.enter_async_context(serving(api))
             yield
 
     api = FastAPI(

@@ -42,6 +42,7 @@ from headrace.core.task import (
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
 from headrace.store.live import Live
+from headrace.store.removing import Removal
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
@@ -335,8 +336,15 @@ class Jobs(Protocol):
     async def get_job(self, job: int) -> JobRecord | None: ...
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
-    ) -> list[JobRecord]: ...
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[JobRecord]:
+        """Newest first; of one owner where it is said."""
+        ...
 
     async def cancel_job(self, job: int) -> JobRecord:
         """Cancel what nobody holds, tell the rest to stop, mark the job. NotFound; WrongState when it is over."""
@@ -608,6 +616,7 @@ class Wakeups(Protocol):
 class Store(
     TaskVerbs,
     Upkeep,
+    Removal,
     Liveness,
     Jobs,
     Graphs,

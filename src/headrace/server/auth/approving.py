@@ -1,8 +1,5 @@
 """What a caller submits runs at once, or waits until an operator has approved it. Pure."""
 
-from dataclasses import replace
-from typing import Literal
-
 from headrace.core.accounts import Role
 from headrace.core.payload import loads
 from headrace.core.task import NewTask
@@ -11,7 +8,6 @@ from headrace.server.auth.caller import Caller
 
 def needs_approval(caller: Caller, task: NewTask) -> bool:
     """Commands of users always wait; a function does where it was declared so: `@app.task(approval="operator")`.
-Kind = Literal["function", "command"]
 
     Operators and admins never wait. Nor does anybody in a server without users, where the caller is an admin. Nothing
     is placed or reserved for a task that waits: approved it joins its queue, and takes what is free then.

@@ -14,7 +14,6 @@ from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.counting import counts, queue_names, queues
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
-from headrace.store.texts import mended
 
 
 def instant(micros: int | None) -> datetime | None:

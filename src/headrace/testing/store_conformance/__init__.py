@@ -25,6 +25,7 @@ from headrace.testing.store_conformance import (
     claim,
     concurrency,
     dead_letters,
+    deleting,
     edges,
     enqueue,
     events,
@@ -41,6 +42,7 @@ from headrace.testing.store_conformance import (
     liveness_and_rescue,
     logs,
     outlines,
+    owners,
     plain_successes,
     queues,
     refused_reports,
@@ -60,11 +62,10 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again, live,
+    outlines, waiting_again, live, deleting,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    accounts,
-    circuits,
+    owners, accounts, circuits,
 )  # fmt: skip
 
 

@@ -514,6 +514,14 @@ class Inspection(Protocol):
         workers counted them."""
         ...
 
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        """How many tasks of history ended in each state, each counted up to `cap` in the index by state."""
+        ...
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all."""
+        ...
+
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         """(ref, seq, stream, line); a line written twice is kept once."""
         ...

@@ -162,6 +162,8 @@ class PostgresStore:
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts
         self.counts = inspection.counts
+        self.ended_counts = inspection.ended_counts
+        self.waiting_retries = inspection.waiting_retries
         self.append_logs = inspection.append_logs
         self.logs = inspection.logs
         self.live_names = inspection.live_names

@@ -1,7 +1,5 @@
 """/tasks over HTTP: what is submitted, what is shown, what is acted on."""
 
-import sys
-
 import pytest
 
 from headrace.testing import adrain

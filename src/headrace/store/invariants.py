@@ -20,6 +20,7 @@ _HELD = {state.value for state in HELD}
 MOVED_TO = "moved_to"  # in `meta`: where `db move` brought the ledger
 PRUNED_JOB = "pruned job "  # the note in `meta` that `prune` leaves
 _OVER = {state.value for state in JOB_TERMINAL}
+_COUNTED = ("total", "completed", "failed", "cancelled")
 # What a task may end as without a charged attempt at its last claim.
 _WITHOUT_ATTEMPT = {Reason.EXPIRED.value, Reason.UNKNOWN_TASK.value, Reason.BAD_PAYLOAD.value}
 
@@ -35,6 +36,7 @@ class Rows:
     slots: list[Row]
     jobs: list[Row]
     job_counts: list[Row]
+    job_events: list[Row]
     job_additions: list[Row]
     workers: list[Row]
     schedule_runs: list[Row]
@@ -323,6 +325,30 @@ def _job_counters(rows: Rows) -> Iterator[Finding]:
         for state, n in ended.items():
             if n > counted[state] or (n < counted[state] and row["job"] not in pruned):
                 yield f"job {row['job']}", f"{n} of its tasks are {state}, its counters say {counted[state]}"
+
+
+@rule("job-events")
+def _job_events(rows: Rows) -> Iterator[Finding]:
+    """Numbers without gaps up to the one that the counters promise next, and the last one is what the job is. A job
+    from before there were events has none of its first."""
+    states = {row["id"]: row["state"] for row in rows.jobs}
+    counts = {row["job"]: row for row in rows.job_counts}
+    of_job: dict[int, list[Row]] = defaultdict(list)
+    for event in sorted(rows.job_events, key=lambda row: (row["job"], row["seq"])):
+        of_job[event["job"]].append(event)
+    for job, events in of_job.items():
+        subject, last = f"job {job}", events[-1]
+        for one, next_one in pairwise(events):
+            if next_one["seq"] != one["seq"] + 1:
+                yield subject, f"has event {one['seq']}, then {next_one['seq']}"
+        if job not in counts or job not in states:
+            continue  # the rule `job-of-a-task` says so
+        if last["seq"] != counts[job]["seq"] - 1:
+            yield subject, f"has events up to {last['seq']}, and its counters go on with {counts[job]['seq']}"
+        said = {"state": last["state"]} | {name: last[name] for name in _COUNTED}
+        true = {"state": states[job]} | {name: counts[job][name] for name in _COUNTED}
+        if said != true:
+            yield subject, f"its last event says {said}, and it is {true}"
 
 
 @rule("job-fate")

@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, Float
 
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.schema import Instant, build
-from headrace.store.sqlite.texts import mended
+from headrace.store.texts import mended
 
 type Values = list[Any]  # of one row, in the order of its layout: instants as microseconds, truth as bool
 
@@ -27,7 +27,7 @@ OF_TASK = {
     "releases": "upstream",
 }
 # With their job.
-OF_JOB = ("job_counts", "job_additions")
+OF_JOB = ("job_counts", "job_additions", "job_events", "job_lines")
 # Of no meaning elsewhere: slots belong to claims, which end here; leases; where ids and the schema stand.
 STAYING = ("slots", "leaders", "ids", "meta")
 # A unit of the move by themselves.

@@ -6,12 +6,15 @@ from headrace.core.task import Ref
 from headrace.store.base import CancelAnswer
 from headrace.store.postgres.connection import Connection, Database, Rows
 from headrace.store.postgres.job_ends import JobEnds
+from headrace.store.postgres.live import Announcer
+from headrace.store.watching import task_topic
 
 
 class Cancelling:
-    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], announcer: Announcer) -> None:
         self._database = database
         self._queries = queries
+        self._announcer = announcer
         self._job_ends = JobEnds(database, queries)
 
     async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
@@ -25,6 +28,8 @@ class Cancelling:
         # Not repeated by itself: the second try would call what the first one ended too late.
         rows, ends = await self._database.run(work, transaction=self._job_ends.wanted)
         self._job_ends.tell(ends)
+        self._announcer.note({task_topic(id) for id in wanted})
+        self._announcer.note_jobs(row["job"] for row in rows)
         return {row["id"]: CancelAnswer(row["answer"]) for row in rows}
 
     async def cancelling(self, worker: str) -> list[Ref]:

@@ -7,17 +7,25 @@ from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database, Rows
+from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.low_water import Look, LowWater
+from headrace.store.watching import task_topic
 
 
 class Claiming:
     def __init__(
-        self, database: Database, queries: Mapping[str, str], claims: HandedClaims, low_water: LowWater
+        self,
+        database: Database,
+        queries: Mapping[str, str],
+        claims: HandedClaims,
+        low_water: LowWater,
+        announcer: Announcer,
     ) -> None:
         self._database = database
         self._queries = queries
         self._claims = claims
         self._low_water = low_water
+        self._announcer = announcer
 
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
         asked = [want for want in wants if want.n > 0]
@@ -30,6 +38,7 @@ class Claiming:
         claimed = claimed_tasks(rows)
         self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
+        self._announcer.note_jobs({task.job for task in claimed})
         return claimed
 
     async def promote(self, *, limit: int = 500) -> float | None:
@@ -71,6 +80,7 @@ class Claiming:
             list(last.values()),
             repeatable=True,
         )
+        self._announcer.note({task_topic(ref.id) for ref in last})
 
 
 def want_columns(wants: Sequence[Want], look: Look) -> tuple[list[Any], ...]:

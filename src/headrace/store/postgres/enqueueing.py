@@ -17,16 +17,20 @@ from headrace.store.base import Program, Statement
 from headrace.store.instants import ID_BLOCK
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.edges import edges_of
+from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.wakeups import Waker
 
 _MOST_BLOCKS = 32
 
 
 class Enqueueing:
-    def __init__(self, database: Database, queries: Mapping[str, str], waker: Waker, *, notify: bool) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], waker: Waker, announcer: Announcer, *, notify: bool
+    ) -> None:
         self._database = database
         self._queries = queries
         self._waker = waker
+        self._announcer = announcer
         self._notify = notify
         self._ids: deque[int] = deque()
         self.repeats: int | None = None  # of any enqueue, by anybody, when the last of these ids were taken
@@ -57,7 +61,14 @@ class Enqueueing:
                     await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
             return [Enqueued(id, True) for id in ids]
 
-        return await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
+        answers = await self._database.run(write, repeatable=True, transaction=False, verb="enqueue")
+        if not plain:
+            self.announce(tasks)
+        return answers
+
+    def announce(self, tasks: Sequence[NewTask]) -> None:
+        """To be called after a commit."""
+        self._announcer.note_jobs({template.task.job for template, _ in runs_of(tasks)})
 
     async def write(self, connection: Connection, text: str) -> list[Enqueued]:
         """Run the server's function on this connection and translate what it refuses."""
@@ -175,8 +186,10 @@ def document(
     repeated: bool = False,
     notify: Sequence[str] = (),
     linked: bool = True,
+    created: bool = False,
 ) -> str:
-    """The parameter of `enqueue_v1`. Without `linked` somebody else writes the edges, in the same transaction."""
+    """The parameter of `enqueue_v1`. Without `linked` somebody else writes the edges, and of a job that is `created`
+    its first event, in the same transaction."""
     kinds = [template.task for template, _ in runs_of(tasks)]
     envelope: dict[str, Any] = {
         "tasks": [entry for template, texts in runs_of(tasks) for entry in _entries(template.task, texts)],
@@ -188,6 +201,8 @@ def document(
     }
     if ids is not None:
         envelope |= {"ids": ids, "repeats": repeats}
+    if created:
+        envelope["created"] = True
     if linked and any(task.after for task in kinds):
         envelope["edges"] = edges_of(tasks)
     text = _encoded(envelope)

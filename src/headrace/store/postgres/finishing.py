@@ -16,18 +16,27 @@ from headrace.store.postgres.claiming import claimed_tasks, want_columns
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Connection, Database, Rows
 from headrace.store.postgres.job_ends import JobEnds
+from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.low_water import NOTHING, LowWater
 from headrace.store.postgres.reports import report_columns, visible
+
+_OF_JOBS = ("job ended", "job counted")  # rows of `finish_v1` that tell of the jobs of its tasks
 
 
 class Finishing:
     def __init__(
-        self, database: Database, queries: Mapping[str, str], claims: HandedClaims, low_water: LowWater
+        self,
+        database: Database,
+        queries: Mapping[str, str],
+        claims: HandedClaims,
+        low_water: LowWater,
+        announcer: Announcer,
     ) -> None:
         self._database = database
         self._queries = queries
         self._claims = claims
         self._low_water = low_water
+        self._announcer = announcer
         self._job_ends = JobEnds(database, queries)
         claims.release = self._release_stranded
 
@@ -72,8 +81,8 @@ class Finishing:
             # Inside: should this fail, nobody hears of the claims either.
             late = [s for s in settlements if (s.task, s.claim_no) in refused] if refused else []
             repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
-        ended = list(takewhile(lambda row: row["state"] == "job ended", rows[len(refused) :]))
-        told = len(refused) + len(ended)
+        counted = list(takewhile(lambda row: row["state"] in _OF_JOBS, rows[len(refused) :]))
+        told = len(refused) + len(counted)
         releasing = len(rows) > told and rows[told]["state"] == "releasing"
         claimed = tuple(claimed_tasks(rows[told + releasing :]))
         refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
@@ -81,7 +90,8 @@ class Finishing:
             self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
         self._claims.forget(worker, refs)
-        self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
+        self._tell_of_jobs(counted)
+        self._announcer.note_jobs({task.job for task in claimed})
         return FinishReport(
             accepted=refs - refused,
             repeated=repeated,
@@ -126,15 +136,19 @@ class Finishing:
         repeated = await self._record_late(worker, late) if late else frozenset[Ref]()
         refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
         self._claims.forget(worker, refs)
-        self._job_ends.tell_all(
-            (row["id"], row["name"], row["waited"], row["arguments"]) for row in rows if row["state"] == "job ended"
-        )
+        self._tell_of_jobs([row for row in rows if row["state"] in _OF_JOBS])
         return FinishReport(
             accepted=refs - refused,
             repeated=repeated,
             refused=refused - repeated,
             releasing=any(row["state"] == "releasing" for row in rows),
         )
+
+    def _tell_of_jobs(self, rows: Rows) -> None:
+        if rows:
+            self._announcer.note_jobs(row["id"] for row in rows)
+            ended = (row for row in rows if row["state"] == "job ended")
+            self._job_ends.tell_all((row["id"], row["name"], row["waited"], row["arguments"]) for row in ended)
 
     async def _release_stranded(self, worker: str, refs: Collection[Ref]) -> None:
         await self.finish(

@@ -9,13 +9,16 @@ from headrace.core.states import TERMINAL, AttemptState, TaskState
 from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
+from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.reports import visible
+from headrace.store.watching import job_topic, task_topic
 
 
 class Inspection:
-    def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], announcer: Announcer) -> None:
         self._database = database
         self._queries = queries
+        self._announcer = announcer
 
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
         rows = await self._database.fetch(self._queries["get"], list(ids), repeatable=True)
@@ -86,7 +89,7 @@ class Inspection:
         return row[0]
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
-        await self._database.fetch(
+        [(grown,)] = await self._database.fetch(
             self._queries["append_logs"],
             [ref.id for ref, _, _, _ in lines],
             [ref.claim_no for ref, _, _, _ in lines],
@@ -95,6 +98,7 @@ class Inspection:
             [visible(line) for _, _, _, line in lines],
             repeatable=True,
         )
+        self._announcer.note((*map(job_topic, grown), *{task_topic(ref.id) for ref, _, _, _ in lines}))
 
     async def logs(
         self,

@@ -16,16 +16,20 @@ from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.edges import edge_columns, job_edges
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 from headrace.store.postgres.job_ends import JobEnds
+from headrace.store.postgres.live import Announcer
 
 _BATCH = 1000  # tasks that are written at once
 _EDGES = 10_000
 
 
 class Jobs:
-    def __init__(self, database: Database, queries: Mapping[str, str], enqueueing: Enqueueing) -> None:
+    def __init__(
+        self, database: Database, queries: Mapping[str, str], enqueueing: Enqueueing, announcer: Announcer
+    ) -> None:
         self._database = database
         self._queries = queries
         self._enqueueing = enqueueing
+        self._announcer = announcer
         self._job_ends = JobEnds(database, queries)
 
     def watch_job_ends(self, listener: JobEndListener) -> None:
@@ -55,8 +59,10 @@ class Jobs:
             existing.clear()
             await connection.execute(self._queries["create_job_counts"], number)
             await self._write_tasks(connection, number, job.tasks, ids, existing, repeats)
+            await connection.execute(self._queries["note_job"], number)
 
         await self._database.run(write, repeatable=True)
+        self._announcer.note_jobs((number,))
         for place, holder in existing.items():
             ids[place] = holder
         answers = Answers(ids, existing)
@@ -78,7 +84,7 @@ class Jobs:
             numbers = ids[begun : begun + len(batch)]
             if len(numbers) < len(batch):
                 break
-            text = document(batch, ids=numbers.tolist(), repeats=repeats, own=True, linked=False)
+            text = document(batch, ids=numbers.tolist(), repeats=repeats, own=True, linked=False, created=True)
             for place, answer in enumerate(await self._enqueueing.write(connection, text), begun):
                 if not answer.created:
                     existing[place] = answer.id

@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from headrace.store.base import StoreOptions
+from headrace.store.postgres.accounts import Accounts
 from headrace.store.postgres.administration import Administration
 from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
+from headrace.store.postgres.circuits import Circuits
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
@@ -18,6 +20,7 @@ from headrace.store.postgres.firing import Firings
 from headrace.store.postgres.graphs import Graphs
 from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
+from headrace.store.postgres.live import Announcer, Live, Watchers
 from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.outlining import Outlines
@@ -39,13 +42,15 @@ class PostgresStore:
         queries = load_queries("headrace.store.postgres.sql", options.name)
         self._waker = Waker(database, queries)
         self._listener = Listener(database)
+        self._announcer = announcer = Announcer(database, queries, notify=options.extra.get("notify", True))
+        self._watchers = Watchers(database)
         self._administration = Administration(database, queries)
         claims = HandedClaims(database, queries)
         low_water = LowWater()
-        claiming = Claiming(database, queries, claims, low_water)
-        enqueueing = Enqueueing(database, queries, self._waker, notify=options.extra.get("notify", True))
-        finishing = Finishing(database, queries, claims, low_water)
-        inspection = Inspection(database, queries)
+        claiming = Claiming(database, queries, claims, low_water, announcer)
+        enqueueing = Enqueueing(database, queries, self._waker, announcer, notify=options.extra.get("notify", True))
+        finishing = Finishing(database, queries, claims, low_water, announcer)
+        inspection = Inspection(database, queries, announcer)
 
         self.enqueue = enqueueing.enqueue
         self.enqueue_program = enqueueing.enqueue_program
@@ -56,11 +61,11 @@ class PostgresStore:
         self.promote = claiming.promote
         self.finish = finishing.finish
         admitting = Admitting(database, queries, claims)
-        cancelling = Cancelling(database, queries)
+        cancelling = Cancelling(database, queries, announcer)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)
         liveness = Liveness(database, queries, finishing, claims, low_water)
-        jobs = Jobs(database, queries, enqueueing)
+        jobs = Jobs(database, queries, enqueueing, announcer)
         schedules = Schedules(database, queries)
         firings = Firings(database, queries, enqueueing, schedules)
         queues = Queues(database, queries, self._waker)
@@ -68,6 +73,9 @@ class PostgresStore:
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
         graphs = Graphs(database, queries, inspection)
+        accounts = Accounts(database, queries, enqueueing)
+        circuits = Circuits(database, queries)
+        live = Live(database, queries)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
@@ -124,6 +132,26 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.add_user = accounts.add_user
+        self.add_first_admin = accounts.add_first_admin
+        self.users = accounts.users
+        self.get_user = accounts.get_user
+        self.change_user = accounts.change_user
+        self.login_failed = accounts.login_failed
+        self.login_succeeded = accounts.login_succeeded
+        self.add_token = accounts.add_token
+        self.find_token = accounts.find_token
+        self.tokens = accounts.tokens
+        self.touch_tokens = accounts.touch_tokens
+        self.revoke_token = accounts.revoke_token
+        self.write_audit = accounts.write_audit
+        self.close_audit = accounts.close_audit
+        self.audit = accounts.audit
+        self.breakers = circuits.breakers
+        self.open_breaker = circuits.open_breaker
+        self.probe_breaker = circuits.probe_breaker
+        self.close_breaker = circuits.close_breaker
+        self.reset_breaker = circuits.reset_breaker
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide
@@ -138,6 +166,13 @@ class PostgresStore:
         self.live_names = inspection.live_names
         self.gate_holders = inspection.gate_holders
         self.now = inspection.now
+        self.job_events = live.job_events
+        self.last_job_events = live.last_job_events
+        self.job_lines = live.job_lines
+        self.last_job_lines = live.last_job_lines
+        self.job_heads = live.job_heads
+        self.task_heads = live.task_heads
+        self.watch = self._watchers.watch
         self.upgrade = self._administration.upgrade
         self.downgrade = self._administration.downgrade
         self.schema_revision = self._administration.schema_revision
@@ -158,6 +193,8 @@ class PostgresStore:
 
     async def close(self) -> None:
         self._waker.close()
+        await self._announcer.close()
+        await self._watchers.close()
         await self._listener.close()
         await self._database.close()
 
@@ -172,3 +209,6 @@ class PostgresStore:
 
     async def wake(self, queues: Iterable[str]) -> None:
         await self._waker.wake(queues)
+
+    async def announce(self, topics: Iterable[str]) -> None:
+        self._announcer.note(topics)

@@ -2,24 +2,19 @@
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
-from typing import Any
 
 import asyncpg
 
 from headrace.core.errors import HeadraceError
 from headrace.store.postgres.connection import Database
+from headrace.store.postgres.listening import listen_for_ever
 
 # NOTIFY takes a lock that serialises commits (9.9k -> 3.8k commits/s with 32 clients), so it is sent at the first sign
 # of work, and then at most once per queue in this time.
 _QUIET = 0.005
-_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-_CHECK = 15.0
-
-_asyncpg: Any = asyncpg  # it ships no types
 
 
 class Waker:
@@ -118,7 +113,10 @@ class Listener:
         subscriber = _Subscriber(worker, queues)
         self._subscribers.add(subscriber)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._serve(), name="headrace-listen", context=Context())
+            name = self._database.name
+            channels = {name: self._queue_has_work, f"{name}_cancel": self._worker_is_told}
+            served = listen_for_ever(self._database, channels, self._connected)
+            self._task = asyncio.create_task(served, name="headrace-listen", context=Context())
         try:
             yield subscriber.hints()
         finally:
@@ -133,48 +131,17 @@ class Listener:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    async def _serve(self) -> None:
-        failures = 0
-        while True:
-            try:
-                connection = await _asyncpg.connect(self._database.dsn, **self._database.connect_arguments())
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)] * random.uniform(0.8, 1.2))
-                failures += 1
-                continue
-            try:
-                lost = asyncio.Event()
+    def _connected(self) -> None:
+        # Whatever was notified while nobody listened is made up for by looking at once.
+        for subscriber in self._subscribers:
+            subscriber.offer_all()
 
-                def on_end(_: Any, lost: asyncio.Event = lost) -> None:
-                    lost.set()
-
-                connection.add_termination_listener(on_end)
-                await connection.add_listener(self._database.name, self._queue_has_work)
-                await connection.add_listener(f"{self._database.name}_cancel", self._worker_is_told)
-                failures = 0
-                # Whatever was notified while nobody listened is made up for by looking at once.
-                for subscriber in self._subscribers:
-                    subscriber.offer_all()
-                while not lost.is_set():
-                    # A line that is dead without a word is found by asking.
-                    try:
-                        await asyncio.wait_for(lost.wait(), _CHECK)
-                    except TimeoutError:
-                        await connection.execute("SELECT 1", timeout=_CHECK)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                pass
-            finally:
-                connection.terminate()
-            await asyncio.sleep(_PAUSES[0])
-
-    def _queue_has_work(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
-        queue = str(payload)
+    def _queue_has_work(self, queue: str) -> None:
         for subscriber in self._subscribers:
             if queue in subscriber.queues:
                 subscriber.offer(queue)
 
-    def _worker_is_told(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
-        worker = str(payload)
+    def _worker_is_told(self, worker: str) -> None:
         for subscriber in self._subscribers:
             if worker == subscriber.worker:
                 subscriber.offer("cancel")

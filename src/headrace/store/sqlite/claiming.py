@@ -9,6 +9,7 @@ from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.riding import Offer, stand
+from headrace.store.watching import task_topic
 
 _PROMOTED_AT_ONCE = 500
 _LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
@@ -43,7 +44,8 @@ def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[
             transaction.run("take_claims", {"worker": worker, "now": transaction.now, "ids": ids})
             claims = _in_order(claims, found) if claims else found
     if jobs := {task.job for task in claims if task.job is not None}:
-        transaction.run("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
+        started = transaction.rows("start_jobs", {"now": transaction.now, "jobs": orjson.dumps(sorted(jobs)).decode()})
+        transaction.changed_jobs.update(job for (job,) in started)
     return claims
 
 
@@ -117,4 +119,9 @@ class Claiming(Part):
 
     async def progress(self, worker: str, values: Sequence[tuple[Ref, str]]) -> None:
         rows = [{"task": ref.id, "claim_no": ref.claim_no, "worker": worker, "value": value} for ref, value in values]
-        await self.database.write(lambda transaction: transaction.run_many("record_progress", rows))
+
+        def write(transaction: Transaction) -> None:
+            transaction.run_many("record_progress", rows)
+            transaction.grown.update(task_topic(ref.id) for ref, _ in values)
+
+        await self.database.write(write)

@@ -49,6 +49,7 @@ class Database:
         self.is_made: Callable[[], bool] = lambda: False
         self.prepare: Callable[[sqlite3.Connection], None] = lambda _: None
         self.committed: Callable[[set[str]], None] = lambda _: None
+        self.grown: Callable[[set[str]], None] = lambda _: None
         # Before the commit: another job that wants to go with those that are done.
         self.rider: Callable[[Sequence[Job]], Job | None] = lambda _: None
         self.job_ended: JobEndListener | None = None

@@ -334,5 +334,8 @@ def enqueue(
             statement = program.send(rows)
     except StopIteration as end:
         answers: list[Enqueued] = end.value
+    if not is_plain(tasks):
+        made = zip(tasks, answers, strict=True)
+        transaction.changed_jobs.update(task.job for task, answer in made if task.job is not None and answer.created)
     transaction.wakes |= {template.task.queue for template, _ in runs_of(tasks) if template.task.delay <= 0}
     return answers

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 from headrace.core.lanes import Lane
 from headrace.core.states import AttemptState, TaskState
-from headrace.core.task import AttemptRecord, QueueRecord, Ref, TaskFilter, TaskRecord
+from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.counting import counts, ended_counts, queue_names, queues
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
-from headrace.store.sqlite.texts import mended
 
 
 def instant(micros: int | None) -> datetime | None:
@@ -83,11 +82,6 @@ class Inspecting(Part):
     async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
         rows = await self.database.read(lambda transaction: transaction.rows("waiting_retries", {"cap": cap}))
         return rows[0][0]
-
-    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
-        now = self.database.now()
-        rows = [(ref.id, ref.claim_no, seq, now, stream, mended(line)) for ref, seq, stream, line in lines]
-        await self.database.write(lambda transaction: transaction.run_many("append_log", rows))
 
     async def logs(
         self,

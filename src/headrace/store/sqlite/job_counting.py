@@ -60,6 +60,7 @@ def count(transaction: Transaction, tallies: Mapping[int, Tally]) -> None:
 def _count_one(transaction: Transaction, job: int, tally: Tally) -> None:
     counts = {"completed": tally.completed, "failed": tally.failed, "cancelled": tally.cancelled}
     row = transaction.row("count_job", {"job": job, **counts})
+    transaction.changed_jobs.add(job)
     state = transaction.row("job_row", (job,))
     if row is None or state is None or JobState(state[0]).terminal:
         return
@@ -90,6 +91,7 @@ def fold_additions(transaction: Transaction, job: int) -> int:
     if n:
         transaction.run("fold_additions", {"job": job, "n": n})
         transaction.run("drop_additions", (job,))
+        transaction.changed_jobs.add(job)
     return n
 
 
@@ -97,6 +99,7 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
     """End the job with whatever is left of it, and enqueue its hook; False when it was already over."""
     if not transaction.run("end_job", {"job": job, "state": state.value, "reason": reason, "now": transaction.now}):
         return False
+    transaction.changed_jobs.add(job)
     fold_additions(transaction, job)
     cancel_rest(transaction, job, task_reason)
     row = transaction.row("job_row", (job,))

@@ -34,6 +34,7 @@ def create_job(transaction: Transaction, job: NewJob) -> tuple[int, Sequence[Enq
     }
     transaction.run("insert_job", parameters)
     transaction.run("insert_job_counts", (id,))
+    transaction.changed_jobs.add(id)
     return id, write_tasks(transaction, id, job.tasks, first=id + 1)
 
 

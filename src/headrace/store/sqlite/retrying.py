@@ -76,6 +76,7 @@ def _reopen(transaction: Transaction, *, of: int | None = None) -> list[int]:
     for job, completed, failed, cancelled in jobs:
         counts = {"completed": completed, "failed": failed, "cancelled": cancelled}
         transaction.run("uncount_job", {"job": job, **counts})
+        transaction.changed_jobs.add(job)
         transaction.run("reopen_job", {"job": job, "now": transaction.now})
     return changed
 

@@ -4,11 +4,13 @@ import sqlite3
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
+from headrace.store.sqlite.accounts import Accounting
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
+from headrace.store.sqlite.circuits import Breaking
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
@@ -17,6 +19,7 @@ from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
 from headrace.store.sqlite.jobs import JobKeeping
+from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
@@ -44,9 +47,12 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Accounting,
+    Breaking,
     Administering,
     Tracing,
     Waking,
+    Watching,
 ):
     """A ledger in one file, for the processes of one machine; `:memory:` serves one process."""
 
@@ -59,6 +65,7 @@ class SQLiteStore(
         self.database.prepare = self._prepare
         self.database.rider = rider(self.database)
         self.prepare_wakeups()
+        self.prepare_watching()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """What a new writing connection needs."""
@@ -79,3 +86,4 @@ class SQLiteStore(
     async def close(self) -> None:
         await self.database.close()
         self.close_wakeups()
+        self.close_watching()

@@ -12,6 +12,7 @@ from headrace.runtime.faults import reached
 from headrace.store.base import JobEndListener, StoreClosed
 from headrace.store.sqlite.failures import translated
 from headrace.store.sqlite.forks import forks_wait_for
+from headrace.store.sqlite.job_events import note_jobs
 from headrace.store.sqlite.line import Job, Line, left_over
 from headrace.store.sqlite.locking import Turns
 from headrace.store.sqlite.transaction import Transaction
@@ -35,6 +36,7 @@ class Owner(Protocol):
     in_memory: bool
     is_made: Callable[[], bool]
     committed: Callable[[set[str]], None]
+    grown: Callable[[set[str]], None]
     job_ended: JobEndListener | None
     watch: Callable[[Transaction], float | None]
     rider: Callable[[Sequence[Job]], Job | None]
@@ -128,6 +130,7 @@ class Thread:
         self._wake(done)
         for job in sorted(done, key=lambda job: not job.rides):
             job.future.set_result(job.value)
+        self._announce(transactions)
 
     def _tell_of_ends(self, transactions: Iterable[Transaction]) -> None:
         """Before the answers: when a verb returns, whoever watches knows what it ended."""
@@ -151,6 +154,17 @@ class Thread:
                 self._database.committed(wakes)
             except Exception:  # it is committed, and whoever waits for the answer must get it; a hint is only a hint
                 _logger.exception("those who wait for %s could not be woken", ", ".join(sorted(wakes)))
+
+    def _announce(self, transactions: Iterable[Transaction]) -> None:
+        grown: set[str] = set()
+        for transaction in transactions:
+            if transaction.grown:
+                grown |= transaction.grown
+        if grown:
+            try:
+                self._database.grown(grown)
+            except Exception:  # as above
+                _logger.exception("those who watch could not be told")
 
     def _connected(self) -> sqlite3.Connection:
         """With the turn only where the file needs a change: a transaction of a user's own holds up whoever has the
@@ -217,6 +231,8 @@ class Thread:
                 connection.execute("SAVEPOINT job")
             job.transaction = self._database.transaction(connection)
             job.value = job.work(job.transaction)
+            if job.transaction.changed_jobs:
+                note_jobs(job.transaction)
             if not first:
                 connection.execute("RELEASE job")
         except BaseException as error:

@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = (250, 50, 10, 1)  # few texts: SQLite compiles each once
 class Transaction:
     """What a verb sees of its transaction: named queries, one instant, and whom to wake after the commit."""
 
-    __slots__ = ("cancels", "connection", "job_ends", "now", "queries", "releasing", "wakes")
+    __slots__ = ("cancels", "changed_jobs", "connection", "grown", "job_ends", "now", "queries", "releasing", "wakes")
 
     def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str], now: int) -> None:
         self.connection = connection
@@ -24,6 +24,8 @@ class Transaction:
         self.now = now
         self.wakes: set[str] = set()
         self.cancels = False
+        self.changed_jobs: set[int] = set()  # in their state or counts: before the commit they are written down
+        self.grown: set[str] = set()  # topics for whoever watches
         self.releasing = False  # dependents are left to `release`
         self.job_ends: list[JobEnd] = []
 

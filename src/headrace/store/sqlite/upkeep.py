@@ -117,7 +117,8 @@ def _prune_events(transaction: Transaction, until: int, limit: int) -> tuple[int
 
 def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
     jobs = ids_json(id for (id,) in transaction.rows("old_jobs", {"until": until, "limit": limit}))
-    transaction.run("prune_job_counts", (jobs,))
+    for query in ("prune_job_counts", "prune_job_events", "prune_job_lines"):
+        transaction.run(query, (jobs,))
     transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
     transaction.run("prune_gates", {"until": transaction.now - _GATES_KEPT, "limit": limit})

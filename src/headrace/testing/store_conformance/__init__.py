@@ -16,10 +16,12 @@ gives pytest one test for each case; or, without a class:
 """
 
 from headrace.testing.store_conformance import (
+    accounts,
     admission,
     approvals,
     cancel,
     checkpoints,
+    circuits,
     claim,
     concurrency,
     dead_letters,
@@ -35,6 +37,7 @@ from headrace.testing.store_conformance import (
     keys,
     keys_after_the_end,
     lanes_and_priorities,
+    live,
     liveness_and_rescue,
     logs,
     outlines,
@@ -57,9 +60,11 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again,
+    outlines, waiting_again, live,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
+    accounts,
+    circuits,
 )  # fmt: skip
 
 

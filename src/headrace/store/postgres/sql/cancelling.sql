@@ -1,6 +1,9 @@
 -- name: cancel
 -- Ends what nobody holds, tells the holders of the rest.
-SELECT id, answer FROM headrace.cancel_v1($1, $2);
+SELECT c.id, c.answer, coalesce(
+    (SELECT t.job FROM headrace.tasks t WHERE t.id = c.id), (SELECT h.job FROM headrace.history h WHERE h.id = c.id)
+) AS job
+FROM headrace.cancel_v1($1, $2) AS c;
 
 -- name: cancelling
 -- The claims of a worker that someone asked to cancel.

@@ -112,10 +112,7 @@ SELECT count(*) FILTER (WHERE d.lane = 1)::integer FROM (
 
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.
-INSERT INTO headrace.logs (task, claim_no, seq, at, stream, line)
-SELECT s.task, s.claim_no, s.seq, clock_timestamp(), s.stream, s.line
-FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::text[], $5::text[]) AS s(task, claim_no, seq, stream, line)
-ON CONFLICT (task, claim_no, seq) DO NOTHING;
+SELECT headrace.append_logs_v1($1, $2, $3, $4, $5);
 
 -- name: logs
 -- The lines of a task, or of one of its attempts, after a sequence number.

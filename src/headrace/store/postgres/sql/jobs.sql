@@ -13,7 +13,11 @@ SELECT headrace.link_job_v1(
 
 -- name: create_job_counts
 -- The job's counters.
-INSERT INTO headrace.job_counts (job) VALUES ($1) ON CONFLICT (job) DO NOTHING;
+INSERT INTO headrace.job_counts (job, seq) VALUES ($1, 1) ON CONFLICT (job) DO NOTHING;
+
+-- name: note_job
+-- What the job is now becomes the event that its counters promise.
+SELECT headrace.note_job_v1(ARRAY[$1::bigint]);
 
 -- name: get_jobs
 -- Jobs by id, or by state page by page, newest first; counters with what users' transactions added meanwhile.

@@ -180,6 +180,10 @@ WITH old AS MATERIALIZED (
     LIMIT $2
 ), counts AS (
     DELETE FROM headrace.job_counts c USING old WHERE c.job = old.id
+), events AS (
+    DELETE FROM headrace.job_events e USING old WHERE e.job = old.id
+), lines AS (
+    DELETE FROM headrace.job_lines n USING old WHERE n.job = old.id
 ), notes AS (
     DELETE FROM headrace.meta m USING old WHERE m.key = 'pruned job ' || old.id
 )

@@ -76,6 +76,7 @@ UPDATE headrace_jobs
 SET state = 'running', started_at = coalesce(started_at, :now),
     deadline_at = :now + CAST(timeout * 1000000 AS INTEGER)
 WHERE state = 'pending' AND id IN (SELECT value FROM json_each(:jobs))
+RETURNING id
 
 -- name: fenced
 -- The claims that still hold. Parameters: a JSON array of [task, claim_no], the worker.

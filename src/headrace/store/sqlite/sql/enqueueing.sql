@@ -84,7 +84,7 @@ SELECT id, state, created_at FROM headrace_jobs WHERE id IN (SELECT value FROM j
 
 -- name: count_added
 -- Our own enqueue counts at once: the finisher must not complete the job before these.
-UPDATE headrace_job_counts SET total = total + ?, seq = seq + 1 WHERE job = ?
+UPDATE headrace_job_counts SET total = total + ? WHERE job = ?
 
 -- name: add_later
 -- A user's transaction only leaves a note; a finisher folds it in.

@@ -49,11 +49,6 @@ SELECT count(*) FROM (
 )
 WHERE lane = 1
 
--- name: append_log
--- A line written twice is kept once.
-INSERT INTO headrace_logs (task, claim_no, seq, at, stream, line) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (task, claim_no, seq) DO NOTHING
-
 -- name: logs
 -- NULL claim: of all attempts.
 SELECT task, claim_no, seq, at, stream, line FROM headrace_logs

@@ -1,7 +1,7 @@
 -- name: count_job
 -- Sums of one batch; the number of the change comes from the update that locks the row.
 UPDATE headrace_job_counts
-SET completed = completed + :completed, failed = failed + :failed, cancelled = cancelled + :cancelled, seq = seq + 1
+SET completed = completed + :completed, failed = failed + :failed, cancelled = cancelled + :cancelled
 WHERE job = :job
 RETURNING total, completed, failed, cancelled
 
@@ -11,7 +11,7 @@ SELECT coalesce(sum(n), 0) FROM headrace_job_additions WHERE job = ?
 
 -- name: fold_additions
 -- Count them.
-UPDATE headrace_job_counts SET total = total + :n, seq = seq + 1 WHERE job = :job
+UPDATE headrace_job_counts SET total = total + :n WHERE job = :job
 
 -- name: drop_additions
 -- And forget the notes.

@@ -208,5 +208,5 @@ WHERE t.state = 'pending' AND t.ready_at IS NOT NULL
 -- name: uncount_job
 -- What is open again is no longer counted as ended.
 UPDATE headrace_job_counts
-SET completed = completed - :completed, failed = failed - :failed, cancelled = cancelled - :cancelled, seq = seq + 1
+SET completed = completed - :completed, failed = failed - :failed, cancelled = cancelled - :cancelled
 WHERE job = :job

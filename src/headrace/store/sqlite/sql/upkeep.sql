@@ -162,6 +162,14 @@ DELETE FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
 -- And its counters.
 DELETE FROM headrace_job_counts WHERE job IN (SELECT value FROM json_each(?))
 
+-- name: prune_job_events
+-- What it was.
+DELETE FROM headrace_job_events WHERE job IN (SELECT value FROM json_each(?))
+
+-- name: prune_job_lines
+-- Where its lines stood.
+DELETE FROM headrace_job_lines WHERE job IN (SELECT value FROM json_each(?))
+
 -- name: prune_outcomes
 -- Counts are kept as long as the history they sum up.
 DELETE FROM headrace_outcomes WHERE minute < ?

@@ -1,6 +1,6 @@
 -- The one way into the ledger: tasks with their keys, job counters and wake-ups, from one JSON text.
 --   {"tasks": [...], "ids": [...] or absent, "repeats": number or null, "own": bool, "repeated": bool, "keyed": bool,
---    "jobs": [...], "notify": [...],
+--    "jobs": [...], "notify": [...], "created": true where the job is new, and its maker writes it down,
 --    "edges": {"tasks": …, "places": …, "upstreams": …, "kinds": …, "inputs": …} or absent: texts of arrays, an entry
 --    for each edge; a task is its place in the call from 1 on, and an upstream of the same call is its place below zero}
 -- In a transaction of the user's (`own` false) no job row is locked: the addition is a row of its own.
@@ -26,6 +26,7 @@ DECLARE
     found_job record;
     edges CONSTANT json := envelope -> 'edges';
     answered bigint[];
+    grown bigint[];
 BEGIN
     IF envelope -> 'ids' IS NOT NULL THEN
         ids := ARRAY(SELECT x::bigint FROM json_array_elements_text(envelope -> 'ids') WITH ORDINALITY AS i(x, o) ORDER BY o);
@@ -102,9 +103,17 @@ BEGIN
     IF cardinality(jobs) > 0 THEN
         -- Only what this very call inserted: an earlier try, whose answer was lost, may have been committed meanwhile.
         IF own THEN
-            UPDATE headrace.job_counts AS c SET total = c.total + new.n
-            FROM (SELECT t.job, count(*) AS n FROM headrace.tasks t WHERE t.id = ANY (born) GROUP BY t.job) AS new
-            WHERE c.job = new.job;
+            IF coalesce((envelope ->> 'created')::boolean, false) THEN
+                UPDATE headrace.job_counts AS c SET total = c.total + cardinality(born) WHERE c.job = ANY (jobs);
+            ELSE
+                WITH added AS (
+                    UPDATE headrace.job_counts AS c SET total = c.total + new.n, seq = c.seq + 1
+                    FROM (SELECT t.job, count(*) AS n FROM headrace.tasks t WHERE t.id = ANY (born) GROUP BY t.job) AS new
+                    WHERE c.job = new.job RETURNING c.job
+                )
+                SELECT array_agg(a.job) INTO grown FROM added a;
+                PERFORM headrace.note_job_v1(grown);
+            END IF;
         ELSE
             INSERT INTO headrace.job_additions (id, job, n)
             SELECT nextval('headrace.ids'), t.job, count(*)

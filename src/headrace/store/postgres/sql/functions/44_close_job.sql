@@ -14,10 +14,13 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    UPDATE headrace.job_counts c SET seq = c.seq + 1 WHERE c.job = the_job;
     PERFORM headrace.fold_additions_v1(the_job);
     gone := headrace.end_job_v1(the_job, new_state, new_reason);
     PERFORM headrace.advance_awaited_v1(gone);
     PERFORM headrace.free_v1(gone);
+    PERFORM headrace.note_job_v1(ARRAY[the_job]);
+    PERFORM pg_notify('headrace_live', 'job/' || the_job);
     RETURN true;
 END
 $function$;

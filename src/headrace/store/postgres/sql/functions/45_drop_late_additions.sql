@@ -22,7 +22,7 @@ BEGIN
     gone := headrace.end_tasks_v1(
         ARRAY(SELECT t.id FROM headrace.tasks t WHERE t.job = the_job AND t.worker IS NULL),
         'cancelled', fate, NULL, NULL);
-    UPDATE headrace.job_counts c SET cancelled = c.cancelled + cardinality(gone) WHERE c.job = the_job;
+    UPDATE headrace.job_counts c SET cancelled = c.cancelled + cardinality(gone), seq = c.seq + 1 WHERE c.job = the_job;
     WITH stopped AS (
         UPDATE headrace.tasks t SET state = 'cancelling', cancelling_at = clock_timestamp(), reason = fate
         WHERE t.job = the_job AND t.state IN ('claimed', 'running', 'paused') RETURNING t.worker
@@ -30,6 +30,8 @@ BEGIN
     SELECT count(pg_notify('headrace_cancel', w.worker)) INTO told FROM (SELECT DISTINCT worker FROM stopped) AS w;
     PERFORM headrace.advance_awaited_v1(gone);
     PERFORM headrace.free_v1(gone);
+    PERFORM headrace.note_job_v1(ARRAY[the_job]);
+    PERFORM pg_notify('headrace_live', 'job/' || the_job);
     RETURN cardinality(gone);
 END
 $function$;

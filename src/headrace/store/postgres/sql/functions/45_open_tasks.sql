@@ -75,6 +75,8 @@ BEGIN
         SET state = 'pending', reason = NULL, run_no = j.run_no + 1, started_at = NULL, completed_at = NULL,
             deadline_at = instant + make_interval(secs => j.timeout)
         WHERE j.id = counted.job AND j.state NOT IN ('pending', 'running');
+        PERFORM headrace.note_job_v1(ARRAY[counted.job]);
+        PERFORM pg_notify('headrace_live', 'job/' || counted.job);
     END LOOP;
     UPDATE headrace.tasks t
     SET state = 'blocked', ready_at = NULL, waiting_on = CASE t.state WHEN 'pending_approval' THEN 'approval' END

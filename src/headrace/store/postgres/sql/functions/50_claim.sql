@@ -86,13 +86,28 @@ BEGIN
         RETURNING t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version,
                   t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates, t.expires_at, t.state,
                   t.order_at, t.eligible_at
-    ), begun AS (
+    ), fresh AS MATERIALIZED (
         -- The first claim of a job starts it, in the same statement. The state is compared so that no index on it is
-        -- used: jobs are looked up by the ids that were claimed, however many others wait.
+        -- used: jobs are looked up by the ids that were claimed, however many others wait. Counters, then the job, as
+        -- everybody locks them.
+        SELECT c.job
+        FROM (SELECT DISTINCT taken.job FROM taken WHERE taken.job IS NOT NULL) AS claimed
+        JOIN headrace.jobs j ON j.id = claimed.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
+        JOIN headrace.job_counts c ON c.job = j.id
+        ORDER BY c.job
+        FOR UPDATE OF c
+    ), begun AS (
         UPDATE headrace.jobs j
         SET state = 'running', started_at = clock.at, deadline_at = clock.at + make_interval(secs => j.timeout)
-        FROM clock, (SELECT DISTINCT taken.job FROM taken WHERE taken.job IS NOT NULL) AS claimed
-        WHERE j.id = claimed.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
+        FROM clock, fresh
+        WHERE j.id = fresh.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
+        RETURNING j.id
+    ), raised AS (
+        UPDATE headrace.job_counts c SET seq = c.seq + 1 FROM begun WHERE c.job = begun.id
+        RETURNING c.job, c.seq - 1 AS number, c.total, c.completed, c.failed, c.cancelled
+    ), noted AS (
+        INSERT INTO headrace.job_events (job, seq, at, state, total, completed, failed, cancelled)
+        SELECT r.job, r.number, clock.at, 'running', r.total, r.completed, r.failed, r.cancelled FROM raised r, clock
     )
     SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version,
            t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL,

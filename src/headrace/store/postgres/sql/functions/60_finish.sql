@@ -212,10 +212,10 @@ BEGIN
         SELECT j.id, 0, j.state, NULL::text, NULL::text, NULL::text, NULL::smallint, NULL::integer,
                CASE WHEN j.state = 'completed' THEN j.on_success ELSE j.on_failure END, NULL::text, NULL::integer,
                NULL::text, NULL::integer, NULL::integer, NULL::integer, NULL::integer, NULL::bigint, false, false,
-               'job ended'::text, NULL::timestamptz, extract(epoch FROM j.completed_at - j.started_at)::double precision
-        FROM headrace.jobs j
-        WHERE j.id = ANY (with_jobs) AND j.state NOT IN ('pending', 'running')
-          AND j.xmin = pg_current_xact_id()::xid;
+               CASE WHEN j.state NOT IN ('pending', 'running') AND j.xmin = pg_current_xact_id()::xid
+                    THEN 'job ended' ELSE 'job counted' END,
+               NULL::timestamptz, extract(epoch FROM j.completed_at - j.started_at)::double precision
+        FROM headrace.jobs j WHERE j.id = ANY (with_jobs);
     END IF;
     IF linked IS NOT NULL AND EXISTS (SELECT FROM headrace.releases) THEN
         RETURN QUERY

@@ -265,7 +265,7 @@ async def _shown(app: App, read: _Read) -> TaskBody:
 def _content(app: App, record: TaskRecord) -> str | None:
     try:
         arguments: Any = loads(app.codecs.get(record.codec).decode(record.arguments))
-        given = arguments["content"] if "content" in arguments else arguments["kwargs"]["content"]
+        given = arguments["content"]
     except (HeadraceError, ValueError, LookupError, TypeError):
         return None  # a task without content, or of a codec that this process has not
     return app.redaction.text(given) if isinstance(given, str) else None

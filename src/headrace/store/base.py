@@ -336,8 +336,15 @@ class Jobs(Protocol):
     async def get_job(self, job: int) -> JobRecord | None: ...
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
-    ) -> list[JobRecord]: ...
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> list[JobRecord]:
+        """Newest first; of one owner where it is said."""
+        ...
 
     async def cancel_job(self, job: int) -> JobRecord:
         """Cancel what nobody holds, tell the rest to stop, mark the job. NotFound; WrongState when it is over."""

@@ -12,6 +12,7 @@ from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.reports import visible
 from headrace.store.watching import job_topic, task_topic
+from headrace.store.texts import is_storable
 
 
 class Inspection:
@@ -27,6 +28,8 @@ class Inspection:
     async def list_tasks(self, criteria: TaskFilter) -> list[TaskRecord]:
         """Live tasks by their creation, ended ones by their end; both kinds together are sorted by that instant."""
         states = criteria.states
+        if not is_storable(criteria.owner):
+            return []
         live = criteria.dead_letter is not True and (not states or any(s not in TERMINAL for s in states))
         done = not states or any(s in TERMINAL for s in states)
         instant, last = criteria.before or (None, None)
@@ -39,6 +42,7 @@ class Inspection:
             instant,
             last,
             criteria.limit,
+            criteria.owner,
         )
         found: list[TaskRecord] = []
         if live:
@@ -47,6 +51,8 @@ class Inspection:
             found += await self._list("list_done_of_job", *arguments, criteria.dead_letter)
         elif done and criteria.dead_letter:
             found += await self._list("list_dead_letters", *arguments)
+        elif done and criteria.owner is not None:
+            found += await self._list("list_done_of_owner", *arguments, criteria.dead_letter)
         elif done:
             found += await self._list(
                 "list_done",

@@ -42,6 +42,7 @@ from headrace.testing.store_conformance import (
     liveness_and_rescue,
     logs,
     outlines,
+    owners,
     plain_successes,
     queues,
     refused_reports,
@@ -64,8 +65,7 @@ _CONCERNS = (
     outlines, waiting_again, live, deleting,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    accounts,
-    circuits,
+    owners, accounts, circuits,
 )  # fmt: skip
 
 

@@ -432,12 +432,12 @@ def _data_url(url: str) -> str:
 def _full_url(url: str) -> str:
     """A relative SQLite path belongs to the working directory of now, not to the one of the first use."""
     scheme = url.partition("://")[0].partition("+")[0] if "://" in url else ""
-    if scheme in ("postgresql", "postgres"):
+    if scheme in ("postgresql", "postgres", "http", "https"):
         return url
     if scheme != "sqlite":
         raise SettingsError(
             f"database URL {masked_url(url)!r} is not understood; "
-            "write sqlite:///headrace.db, or postgresql://user@host/database"
+            "write sqlite:///headrace.db, postgresql://user@host/database, or https://host of a headrace server"
         )
     path = sqlite_path(url)
     return url if path == ":memory:" else f"sqlite:///{quote(str(Path(path).absolute()))}"

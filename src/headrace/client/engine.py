@@ -128,7 +128,7 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo, "clock": self.clock},
+            extra={"echo": settings.echo, "clock": self.clock, "token": settings.token},
         )
         return connect(url or self.url, options)
 

@@ -35,6 +35,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.events", "/api/v1"),
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
+    ("routes.ledger", "/api/v1"),
     ("routes.health", ""),
     ("routes.session", "/api/v1"),
     ("routes.tokens", "/api/v1"),

@@ -44,6 +44,7 @@ from headrace.telemetry.redaction import Hook, Redaction
 from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
+    from headrace.client.dead_letters import DeadLetters
     from headrace.client.schedules import Schedules
     from headrace.core.schedule import NewSchedule
     from headrace.data.catalog import Data
@@ -204,6 +205,13 @@ class App:
         from headrace.client.schedules import Schedules
 
         return Schedules(self._engine)
+
+    @cached_property
+    def dead_letters(self) -> "DeadLetters":
+        """What failed for good and is kept: look, run again, remove."""
+        from headrace.client.dead_letters import DeadLetters
+
+        return DeadLetters(self._engine)
 
     @cached_property
     def data(self) -> "Data":
@@ -401,6 +409,7 @@ class App:
         for each in names:
             self._tasks[each] = made
             self._engine.results[each] = made.result_loader
+            self._engine.policies[each] = made.retry
         return made
 
 

@@ -19,6 +19,7 @@ from headrace.client.transactions import enqueue_in, transaction_of
 from headrace.core.batch import is_plain
 from headrace.core.clock import Clock
 from headrace.core.payload import CodecRegistry
+from headrace.core.retry import Retry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
 from headrace.store.base import Store, StoreClosed, StoreOptions
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
 # What an engine keeps whatever database it is pointed to.
-_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting", "flows")
+_OF_THE_APP = ("queues", "codecs", "middleware", "results", "policies", "counting", "flows")
 
 
 class ResultLoader(Protocol):
@@ -77,6 +78,7 @@ class Engine:
         self.codecs = codecs
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
+        self.policies: dict[str, Retry] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
         self.flows: Flows | None = None  # made when the first workflow is

@@ -1,4 +1,4 @@
-"""A thing by its id, for somebody who may see it, or may act on it. 404 for what there is not, 403 for others' things."""
+"""A thing by its id, for who may see it, or may act on it. 404 for what there is not, 403 for others' things."""
 
 from headrace.app import App
 from headrace.core.task import JobRecord, TaskRecord

@@ -10,7 +10,7 @@ from headrace.core.errors import HeadraceError, PayloadError
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, JobRecord, TaskRecord
-from headrace.server.models.jobs import GraphShown, JobShown, NodeShown
+from headrace.server.models.jobs import EdgeShown, GraphShown, JobShown, NodeShown
 from headrace.server.models.tasks import (
     Approval,
     AttemptShown,
@@ -150,7 +150,12 @@ class Seeing:
             )
             for node in graph.nodes
         ]
-        return GraphShown(job=self.job(graph.job), nodes=nodes, edges=list(graph.edges), complete=graph.complete)
+        return GraphShown(
+            job=self.job(graph.job),
+            nodes=nodes,
+            edges=[EdgeShown.model_validate(edge) for edge in graph.edges],
+            complete=graph.complete,
+        )
 
     def _summary(self, record: TaskRecord, options: Mapping[str, Any]) -> dict[str, Any]:
         return {

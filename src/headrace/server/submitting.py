@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from headrace.app import App
 from headrace.client.options import OptionArguments
+from headrace.core.errors import DuplicateTask
 from headrace.core.states import TaskState
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.server.auth.approving import needs_approval
@@ -14,7 +15,10 @@ from headrace.server.models.tasks import Command, Submission, Submitted
 from headrace.server.problems import Problem
 
 # Options that go to `using` as they are.
-_PLAIN = ("queue", "priority", "on_conflict", "timeout", "soft_timeout", "max_age", "result_ttl", "job", "tags", "metadata")  # fmt: skip
+_PLAIN = (
+    *("queue", "priority", "on_conflict", "job", "tags", "metadata"),
+    *("timeout", "soft_timeout", "max_age", "result_ttl"),
+)
 _KEYS = ("unique", "order_key")
 
 
@@ -44,7 +48,12 @@ def owned(caller: Caller, new: NewTask) -> NewTask:
 
 async def submit(app: App, caller: Caller, tasks: Sequence[NewTask]) -> list[Submitted]:
     """Write them in one transaction. What was there already is looked at before it is shown."""
-    answers = await app.engine.enqueue(tasks)
+    try:
+        answers = await app.engine.enqueue(tasks)
+    except DuplicateTask as held:
+        if not caller.may_see((await app.tasks.aget(held.task_id)).owner):
+            raise _held() from None
+        raise
     if all(answer.created for answer in answers):
         return [_made(new, answer) for new, answer in zip(tasks, answers, strict=True)]
     ids = [answer.id for answer in answers if not answer.created]
@@ -63,8 +72,7 @@ def _made(new: NewTask, answer: Enqueued) -> Submitted:
 def _existing(caller: Caller, new: NewTask, answer: Enqueued, found: Mapping[int, TaskRecord]) -> Submitted:
     record = found.get(answer.id)
     if record is None or not caller.may_see(record.owner):
-        # Not even its id: that another's task holds the key is all there is to know.
-        raise Problem(409, "Key is held", "the key of this task is held by another one, and nothing was written")
+        raise _held()
     if any(key.scope == "idem" for key in new.keys) and (record.name, record.arguments) != (new.name, new.arguments):
         raise Problem(
             422,
@@ -72,6 +80,11 @@ def _existing(caller: Caller, new: NewTask, answer: Enqueued, found: Mapping[int
             f"the idempotency key was used for task {record.id}, which was called otherwise; nothing was written",
         )
     return Submitted(id=record.id, name=record.name, queue=record.queue, state=record.state, created=False)
+
+
+def _held() -> Problem:
+    """Not even its id: that another's task holds the key is all there is to know."""
+    return Problem(409, "Key is held", "the key of this task is held by another's, and nothing was written")
 
 
 def _options(caller: Caller, given: Submission, key: str | None) -> OptionArguments:

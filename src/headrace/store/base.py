@@ -42,6 +42,7 @@ from headrace.core.task import (
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
 from headrace.store.live import Live
+from headrace.store.removing import Removal
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
@@ -615,6 +616,7 @@ class Wakeups(Protocol):
 class Store(
     TaskVerbs,
     Upkeep,
+    Removal,
     Liveness,
     Jobs,
     Graphs,

@@ -94,5 +94,5 @@ async def _dead(app: TheApp, caller: Caller, id: int) -> None:
 
 
 def _filters(given: DeadLetterFilter) -> dict[str, Any]:
-    found = {"dead_letter": True, "queues": given.queue, "names": given.name, "owner": given.owner, "limit": given.limit}
-    return {name: value for name, value in found.items() if value not in (None, [])}
+    found = {"queues": given.queue, "names": given.name, "owner": given.owner, "limit": given.limit}
+    return {"dead_letter": True, **{name: value for name, value in found.items() if value not in (None, [])}}

@@ -48,9 +48,7 @@ async def resume_queue(name: PathName, request: Request, app: TheApp, caller: Op
 
 
 @router.put("/{name:path}/limit")
-async def limit_queue(
-    name: PathName, given: QueueLimit, request: Request, app: TheApp, caller: Operator
-) -> QueueShown:
+async def limit_queue(name: PathName, given: QueueLimit, request: Request, app: TheApp, caller: Operator) -> QueueShown:
     """At most so many of its tasks run at once, over all workers."""
     check_queue(name)
     async with audited(request, caller, "queues.limit", f"queue/{name}", {"n": given.n}):

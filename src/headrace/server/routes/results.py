@@ -3,8 +3,7 @@
 from fastapi import APIRouter
 
 from headrace.server.models.tasks import TaskResult
-from headrace.server.openapi import ProblemDocument
-from headrace.server.routes.tasks import get_result
+from headrace.server.routes.tasks import GONE, get_result
 
 router = APIRouter(prefix="/results", tags=["results"])
-router.get("/{id}", response_model=TaskResult, responses={410: {"model": ProblemDocument, "description": "Gone"}})(get_result)
+router.get("/{id}", response_model=TaskResult, responses=GONE)(get_result)

@@ -3,7 +3,7 @@
 Submissions are not in the audit log: the task itself says who submitted it, and when.
 """
 
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 
@@ -21,10 +21,13 @@ from headrace.server.models.tasks import (
     AttemptShown,
     Batch,
     BatchSubmitted,
+    BulkAnswer,
     CancelAnswered,
     CancelRequest,
+    Criteria,
     Decision,
     LogPage,
+    Requeued,
     Retried,
     Submission,
     Submitted,
@@ -33,7 +36,8 @@ from headrace.server.models.tasks import (
     TaskResult,
 )
 from headrace.server.paging import Cursor, Limit, decode, encode, full, link_next, task_cursor, task_place
-from headrace.server.problems import Problem
+from headrace.server.problems import Problem, ProblemDocument
+from headrace.server.removing import delete_one
 from headrace.server.seeing import Seeing
 from headrace.server.submitting import prepared, submit
 from headrace.server.words import states_of
@@ -47,14 +51,14 @@ Controller = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.USER))]
 Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
 Words = Annotated[list[Annotated[str, Query(max_length=300, pattern=r"^[^\x00]*$")]], Query(max_length=100)]
 Word = Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")]
+Reveal = Annotated[bool, Query(description="With its secrets: for who controls the task, and it is noted")]
+GONE: dict[int | str, dict[str, Any]] = {410: {"model": ProblemDocument, "description": "Its time is over"}}
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=300, description="Submits once, for its time")
 ]
 
 
-@router.post(
-    "", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}}
-)
+@router.post("", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}})
 async def submit_task(
     given: Submission, request: Request, response: Response, app: TheApp, caller: Submitter, key: IdempotencyKey = None
 ) -> Submitted:
@@ -114,6 +118,34 @@ async def list_tasks(
     return TaskPage(items=[seeing.summary(record) for record in found], next=next)
 
 
+@router.post("/retry")
+async def retry_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Run every task once more that the filter takes: those that failed, unless it says otherwise."""
+    async with audited(request, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.aretry_where(**_filters(given)))
+
+
+@router.post("/cancel")
+async def cancel_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Cancel every task that the filter takes and that has not ended."""
+    async with audited(request, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.acancel_where(**_filters(given)))
+
+
+@router.post("/delete")
+async def delete_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Remove every task that the filter takes and that nobody holds or needs."""
+    async with audited(request, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.adelete_where(**_filters(given)))
+
+
+@router.post("/requeue-orphaned")
+async def requeue_orphaned(request: Request, app: TheApp, caller: Operator) -> Requeued:
+    """Put back in line what workers hold that are gone. Workers do so by themselves; this does it now."""
+    async with audited(request, caller, "tasks.requeue_orphaned", "task/*"):
+        return Requeued(answers=await app.tasks.arequeue_orphaned())
+
+
 @router.get("/{id}")
 async def get_task(id: PathId, app: TheApp, caller: Reader) -> TaskDetail:
     """A task with its executions; its arguments without their secrets."""
@@ -129,15 +161,15 @@ async def list_attempts(id: PathId, app: TheApp, caller: Reader) -> list[Attempt
     return [seeing.attempt(attempt) for attempt in await app.tasks.aattempts(id)]
 
 
-@router.get("/{id}/result")
+@router.get("/{id}/result", responses=GONE)
 async def get_result(
     id: PathId,
     request: Request,
     app: TheApp,
     caller: Reader,
-    reveal: Annotated[bool, Query(description="With its secrets: who controls the task may ask, and it is noted")] = False,
+    reveal: Reveal = False,
 ) -> TaskResult:
-    """What the task returned. 409 until it has ended, and for a result whose time is over."""
+    """What the task returned. 409 until it has ended, 410 for a result whose time is over."""
     record = await seen_task(app, caller, id)
     if not record.state.terminal:
         raise Problem(409, "Not done", f"task {id} is {record.state}; it has no result yet", state=record.state.value)
@@ -180,6 +212,14 @@ async def list_logs(
     link_next(request, response, next)
     seeing = Seeing(app)
     return LogPage(items=[seeing.line(line) for line in found], next=next)
+
+
+@router.delete("/{id}", status_code=204)
+async def delete_task(id: PathId, request: Request, app: TheApp, caller: Controller) -> None:
+    """Remove a task with everything that belongs to it. 409 while a worker holds it, or another task needs it."""
+    await controlled_task(app, caller, id)
+    async with audited(request, caller, "tasks.delete", f"task/{id}"):
+        await delete_one(app, id)
 
 
 @router.post("/{id}/retry")
@@ -247,9 +287,7 @@ async def _decide(
 def _role(caller: Caller, record: TaskRecord) -> str:
     """The role in which they decide: the one that is asked for, if theirs reaches it; an admin has them all."""
     wanted = loads(record.options).get("approval", {}).get("role")
-    if wanted is not None and (
-        caller.role is Role.ADMIN or (wanted in Role and caller.role.reaches(Role(wanted)))
-    ):
+    if wanted is not None and (caller.role is Role.ADMIN or (wanted in Role and caller.role.reaches(Role(wanted)))):
         return wanted
     return caller.role.value
 
@@ -258,3 +296,18 @@ async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
     attempts = await app.tasks.aattempts(record.id)
     checkpoints = await app.engine.run(lambda store: store.checkpoints(record.id))
     return Seeing(app).detail(record, attempts, checkpoints)
+
+
+def _filters(given: Criteria) -> dict[str, Any]:
+    states, dead = states_of(given.status)
+    found: dict[str, Any] = {
+        "states": states,
+        "queues": given.queue,
+        "names": given.name,
+        "job": given.job,
+        "worker": given.worker,
+        "dead_letter": given.dead_letter if dead is None else dead,
+        "owner": given.owner,
+        "limit": given.limit,
+    }
+    return {name: value for name, value in found.items() if value not in (None, (), [])}

@@ -25,6 +25,7 @@ from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.outlining import Outlines
 from headrace.store.postgres.queues import Queues
+from headrace.store.postgres.removing import Removing
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.schedules import Schedules
 from headrace.store.postgres.upkeep import Upkeep
@@ -64,6 +65,7 @@ class PostgresStore:
         cancelling = Cancelling(database, queries, announcer)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)
+        removing = Removing(database, queries)
         liveness = Liveness(database, queries, finishing, claims, low_water)
         jobs = Jobs(database, queries, enqueueing, announcer)
         schedules = Schedules(database, queries)
@@ -88,7 +90,8 @@ class PostgresStore:
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
         self.prunable = upkeep.prunable
-        self.purge = upkeep.purge
+        self.purge = removing.purge
+        self.delete = removing.delete
         self.retry_depth = upkeep.retry_depth
         self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes

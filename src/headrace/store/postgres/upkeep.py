@@ -1,7 +1,7 @@
 """What services do on the side: bounded, and safe in many processes at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from headrace.core.states import TERMINAL, Reason
 from headrace.store.base import COUNTED_AT_MOST, Pruned
@@ -111,9 +111,6 @@ class Upkeep:
             events=len(events),
             blobs=tuple(row["result_ref"] for row in (*tasks, *results) if row["result_ref"] is not None),
         )
-
-    async def purge(self, ids: Sequence[int]) -> list[int]:
-        return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
 
     async def prunable(self, *, keep: float) -> Pruned:
         [(tasks, results, workers, keys, jobs, events)] = await self._database.fetch(

@@ -25,6 +25,7 @@ from headrace.testing.store_conformance import (
     claim,
     concurrency,
     dead_letters,
+    deleting,
     edges,
     enqueue,
     events,
@@ -61,7 +62,7 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again, live,
+    outlines, waiting_again, live, deleting,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
     owners, accounts, circuits,

@@ -1,10 +1,9 @@
 """Whoever comes late, or comes back, sees everything once and in order."""
 
-import asyncio
 
 import pytest
 
-from tests.server.live.watching import numbers, receive, receive_until, watching
+from tests.server.live.watching import numbers, receive_until, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
 

@@ -6,6 +6,7 @@ import typer
 
 from headrace._version import __version__
 from headrace.cli import (
+    audit,
     bench,
     database,
     dead_letters,
@@ -21,7 +22,9 @@ from headrace.cli import (
     schedules,
     sending,
     tasks,
+    tokens,
     top,
+    users,
 )
 from headrace.cli.helping import examples, root_epilog
 
@@ -85,4 +88,7 @@ application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
+application.add_typer(users.commands, name="users")
+application.add_typer(tokens.commands, name="tokens")
+application.command("audit", epilog=audit.EPILOG)(audit.audit)
 application.add_typer(database.commands, name="db")

@@ -8,6 +8,7 @@ from headrace._version import __version__
 from headrace.cli import (
     audit,
     bench,
+    breakers,
     database,
     dead_letters,
     demo,
@@ -86,6 +87,7 @@ application.add_typer(tasks.commands, name="tasks")
 application.add_typer(dead_letters.commands, name="dlq")
 application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
+application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(users.commands, name="users")

@@ -11,7 +11,7 @@ from headrace.store.base import Started
 from tests.store.test_postgres_connection import done, opened
 
 _CLAIM = "SELECT * FROM headrace.claim_v1('w', '{default}', '{coroutine}', '{0}', '{10}')"
-_OTHERS = """SELECT count(*) FROM pg_stat_activity
+OTHERS = """SELECT count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
@@ -79,7 +79,7 @@ async def test_a_finish_finds_its_tasks_by_their_ids_whatever_the_statistics_say
             assert len((await store.finish("w", [done(task) for task in tasks])).accepted) == 500
         await store.close()
         async with asyncio.timeout(20):  # a backend reports when it ends
-            while await connection.fetchval(_OTHERS):  # noqa: ASYNC110
+            while await connection.fetchval(OTHERS):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         scans = await connection.fetchrow(
             "SELECT sum(idx_scan) FILTER (WHERE indexrelname = 'headrace_tasks_worker') AS by_worker,"
@@ -108,7 +108,7 @@ async def test_tasks_are_found_by_their_ids_after_statistics_of_an_empty_table(p
             assert len(claims) == 500
         await store.close()
         async with asyncio.timeout(20):  # a backend reports when it ends
-            while await connection.fetchval(_OTHERS):  # noqa: ASYNC110
+            while await connection.fetchval(OTHERS):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         read = await connection.fetchval(
             "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'tasks_pkey'"

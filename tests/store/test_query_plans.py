@@ -26,7 +26,7 @@ FUTURE = DONE = READY // 5
 BATCH = 100
 
 # Every index of the live table is written by every transition; one more must be worth it.
-LIVE_INDEXES = {"ready", "due", "waiting", "order", "worker", "job", "expires"}
+LIVE_INDEXES = {"ready", "due", "waiting", "order", "worker", "job", "expires", "owner"}
 
 _FILL = """
 INSERT INTO {table} (id, name, kind, queue, pool, state, arguments, codec, options, priority,

@@ -13,7 +13,7 @@ from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.cli.tasks import QueueNames, TaskNames
 
 if TYPE_CHECKING:
-    from headrace.cli.selecting import Selection, Tally
+    from headrace.client.selecting import Selection, Tally
     from headrace.store.base import Store
 
 commands = typer.Typer(
@@ -163,14 +163,14 @@ def _selection(
 ) -> "Selection":
     from datetime import UTC, datetime
 
-    from headrace.cli.selecting import Selection
     from headrace.cli.times import instant_before
+    from headrace.client.dead_letters import dead_letters
 
     now = datetime.now(UTC)
-    return Selection(
-        queues=tuple(queue or ()),
-        names=tuple(task or ()),
-        errors=tuple(error or ()),
+    return dead_letters(
+        queues=queue or (),
+        names=task or (),
+        errors=error or (),
         since=None if since is None else instant_before(since, now),
         until=None if before is None else instant_before(before, now),
         limit=limit,
@@ -178,9 +178,9 @@ def _selection(
 
 
 def _chosen(ids: list[int] | None, selection: "Selection", *, everything: bool) -> "list[int] | Selection":
-    from headrace.cli.selecting import Selection
+    from headrace.client.dead_letters import dead_letters
 
-    narrowed = selection != Selection()
+    narrowed = selection != dead_letters()
     if ids and (narrowed or everything):
         raise CommandError("ids, or a choice by options: not both")
     if everything and narrowed:
@@ -203,24 +203,18 @@ def _act(
     name: str,
 ) -> None:
     from headrace.cli.progress import progress_bar
-    from headrace.cli.selecting import COUNTED, Tally, act_on
+    from headrace.client.dead_letters import act as act_on
+    from headrace.client.dead_letters import close_choice
+    from headrace.client.selecting import COUNTED, Tally
 
     async def count(store: "Store") -> "tuple[int, list[int] | Selection]":
-        if isinstance(chosen, list):
-            return sum(record.dead_letter for record in (await store.get(chosen)).values()), chosen
-        # What fails while the question stands was not asked about.
-        asked = await chosen.up_to_now(store)
-        # Everything is counted only for whoever asked for the number.
-        return await asked.count(store, most=sys.maxsize if dry_run else COUNTED), asked
+        # What fails while the question stands was not asked about. Everything is counted only for whoever asked for
+        # the number.
+        return await close_choice(store, chosen, most=sys.maxsize if dry_run else COUNTED)
 
     async def act(store: "Store") -> None:
-        write = store.retry if verb == "retry" else store.purge
-        if isinstance(asked, list):
-            dead = [id for id, record in (await store.get(asked)).items() if record.dead_letter]
-            tally.add(asked, await write(dead))
-            return
         with progress_bar(verb, n if n <= COUNTED else None) as advance:
-            await act_on(store, asked, write, tally, advance)
+            await act_on(store, "replay" if verb == "retry" else "discard", asked, tally, advance)
 
     tally = Tally()
     n, asked = with_store(database, name, count)

@@ -194,11 +194,10 @@ def _rescue(source: "Source") -> "Callable[[], Awaitable[None]]":
     """The source's dead workers are buried by the living; here the mover may be the only one left."""
     import random
     import time
-    from typing import cast
 
     from headrace.core.clock import SystemClock
     from headrace.telemetry.events import Bus
-    from headrace.worker.execution import Pipeline, policy_of, read_options
+    from headrace.worker.execution import policy_of, read_options
     from headrace.worker.services.rescuer import Rescuer, keep_beats
 
     class Policies:
@@ -214,7 +213,7 @@ def _rescue(source: "Source") -> "Callable[[], Awaitable[None]]":
         lease=source.store.database.options.lease,
         heartbeat=5.0,  # of a mover: it tends each second, when it is not busy with a large parcel
         own_beats=beats,
-        pipeline=cast("Pipeline", Policies()),
+        pipeline=Policies(),
         bus=Bus(),
         clock=SystemClock(),
         rng=random.Random(),

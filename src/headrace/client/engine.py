@@ -21,6 +21,7 @@ from headrace.core.batch import is_plain
 from headrace.core.clock import Clock
 from headrace.core.errors import StoreUnavailable
 from headrace.core.payload import CodecRegistry
+from headrace.core.retry import Retry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.settings import Settings
 from headrace.store.base import Store, StoreClosed, StoreOptions
@@ -37,7 +38,7 @@ _ALONE_AFTER = 0.05
 # Between two looks for something that may have grown; hints mostly come before.
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 0.5
 # What an engine keeps whatever database it is pointed to.
-_OF_THE_APP = ("queues", "codecs", "middleware", "results", "counting", "flows")
+_OF_THE_APP = ("queues", "codecs", "middleware", "results", "policies", "counting", "flows")
 
 
 class ResultLoader(Protocol):
@@ -82,6 +83,7 @@ class Engine:
         self.codecs = codecs
         self.middleware: list[Middleware] = []
         self.results: dict[str, ResultLoader] = {}  # by task name
+        self.policies: dict[str, Retry] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
         self.counting = Counting()
         self.flows: Flows | None = None  # made when the first workflow is
@@ -131,7 +133,7 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo, "clock": self.clock},
+            extra={"echo": settings.echo, "clock": self.clock, "token": settings.token},
         )
         return connect(url or self.url, options)
 
@@ -337,6 +339,10 @@ class Engine:
         return await self.run(lambda store: cast("_Identified", store).identity(), may_block=True)
 
     # On the background loop only.
+
+    async def use_here[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+        """For what runs there beside its callers."""
+        return await self._use(act)
 
     async def _use[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
         """The store stays open until the act is over."""

@@ -11,6 +11,7 @@ from headrace.core.errors import MovedAway, NotFound, StoreUnavailable, UniqueBu
 from headrace.core.live import TaskHead
 from headrace.core.task import AttemptRecord, Enqueued, JobRecord, NewTask, TaskRecord
 from headrace.store.base import CancelAnswer, LogLine, Movable, Store, Trace
+from headrace.store.removing import DeleteAnswer
 
 # A parcel of `db move` is on its way for some milliseconds, or for as long as its mover is dead.
 _PATIENCE = 2.0
@@ -47,6 +48,13 @@ class Following:
         unknown = [id for id in ids if answers.get(id, CancelAnswer.UNKNOWN) is CancelAnswer.UNKNOWN]
         if unknown and (other := await self._arrived("what is to be cancelled", _anything, unknown)):
             answers.update(await other.cancel(unknown, reason=reason))
+        return answers
+
+    async def delete(self, ids: Sequence[int]) -> dict[int, DeleteAnswer]:
+        answers = await self._store.delete(ids)
+        unknown = [id for id in ids if answers.get(id, DeleteAnswer.UNKNOWN) is DeleteAnswer.UNKNOWN]
+        if unknown and (other := await self._arrived("what is to be deleted", _anything, unknown)):
+            answers.update(await other.delete(unknown))
         return answers
 
     async def retry(self, ids: Sequence[int]) -> list[int]:

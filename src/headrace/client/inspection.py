@@ -1,17 +1,24 @@
 """`app.tasks`, `app.queues`, `app.workers`: look at the ledger and act on what is there."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Unpack
 
 from headrace.client.bridge import sync_form
+from headrace.client.bulk import Filters, cancel_where, delete_where, drop_results, retry_where
 from headrace.client.engine import Engine
 from headrace.client.handles import Handle
+from headrace.client.options import check_queue
+from headrace.client.orphans import requeue_orphaned
+from headrace.core.durations import Duration
 from headrace.core.errors import ArgumentError, NotAllowed, NotFound
+from headrace.core.lanes import retry_ratio
+from headrace.core.limits import Limit, Rate
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord, read_log_ref
 from headrace.store.base import CancelAnswer, LogLine
+from headrace.store.removing import DeleteAnswer
 
 
 class Tasks:
@@ -38,6 +45,7 @@ class Tasks:
         job: int | None = None,
         worker: str | None = None,
         dead_letter: bool | None = None,
+        owner: str | None = None,
         limit: int = 100,
         before: tuple[datetime, int] | None = None,
     ) -> list[TaskRecord]:
@@ -49,6 +57,7 @@ class Tasks:
             job=job,
             worker=worker,
             dead_letter=dead_letter,
+            owner=owner,
             limit=limit,
             before=before,
         )
@@ -64,6 +73,41 @@ class Tasks:
         again = await self._engine.follow(lambda ledger: ledger.retry(ids))
         await self._engine.readied()
         return again
+
+    async def adelete(self, *ids: int) -> dict[int, DeleteAnswer]:
+        """Remove tasks that no worker has, whatever became of them, with all that belongs to them; an answer for each.
+
+        What is held has to be cancelled first. What its job, or another task, still needs stays.
+        """
+        records = await self._engine.follow(lambda ledger: ledger.get(ids))
+        answers = await self._engine.follow(lambda ledger: ledger.delete(ids))
+        await drop_results(self._engine, records.values(), answers)
+        return {id: answers.get(id, DeleteAnswer.UNKNOWN) for id in ids}
+
+    async def aretry_where(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> dict[str, int]:
+        """Run everything once more that matches and has ended, by itself what has failed; how many were `retried` and
+        how many `refused`. What ends from now on is not taken. A page of tasks is one transaction."""
+        return await retry_where(self._engine, filters, limit)
+
+    async def acancel_where(
+        self, *, reason: str = "user", limit: int | None = None, **filters: Unpack[Filters]
+    ) -> dict[str, int]:
+        """Cancel everything that matches and has not ended; how many had which answer. What comes from now on is not
+        taken. A page of tasks is one transaction."""
+        return await cancel_where(self._engine, filters, limit, reason)
+
+    async def adelete_where(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> dict[str, int]:
+        """Delete everything that matches; how many had which answer. What comes from now on is not taken. A page of
+        tasks is one transaction."""
+        return await delete_where(self._engine, filters, limit)
+
+    async def arequeue_orphaned(self, *, watch: Duration | None = None) -> dict[str, int]:
+        """Rescue the tasks of workers that are gone, as workers do for each other, without waiting for one to do so:
+        how many tasks were `requeued`, `failed` and `cancelled`, of how many `workers`.
+
+        A worker whose lease is over is watched for half a lease, or for `watch`, before it is taken over.
+        """
+        return await requeue_orphaned(self._engine, watch)
 
     async def aapprove(self, id: int, *, by: str, role: str | None = None, note: str | None = None) -> TaskRecord:
         """Let a task go on that waits for it (`approve()` in a workflow); `by` is who decided.
@@ -108,6 +152,11 @@ class Tasks:
     list = sync_form(alist)
     cancel = sync_form(acancel)
     retry = sync_form(aretry)
+    delete = sync_form(adelete)
+    retry_where = sync_form(aretry_where)
+    cancel_where = sync_form(acancel_where)
+    delete_where = sync_form(adelete_where)
+    requeue_orphaned = sync_form(arequeue_orphaned)
     approve = sync_form(aapprove)
     reject = sync_form(areject)
     attempts = sync_form(aattempts)
@@ -131,9 +180,39 @@ class Queues:
         await self._engine.run(lambda store: store.resume(queue))
         await self._engine.readied()
 
+    async def alimit(self, queue: str, n: int | None) -> None:
+        """At most `n` of its tasks run at once, over all workers, those that wait already included; None lifts it.
+
+        What its code asks for holds beside that: the smaller of both. What runs now goes on and is not counted.
+        """
+        check_queue(queue)
+        limit = None if n is None else Limit(n).n
+        await self._engine.run(lambda store: store.limit_queue(queue, limit))
+        await self._engine.readied()
+
+    async def arate(
+        self, queue: str, n: int | None, per: Duration = timedelta(seconds=1), *, burst: int | None = None
+    ) -> None:
+        """At most `n` of its tasks start in each `per`, over all workers, those that wait already included; None lifts
+        it. After a quiet time `burst` tasks (by default `n`) start at once."""
+        check_queue(queue)
+        rate = None if n is None else Rate(n, per, burst=burst)
+        await self._engine.run(lambda store: store.rate_queue(queue, rate))
+        await self._engine.readied()
+
+    async def aratio(self, queue: str) -> float:
+        """The share of its starts that retries get while both lanes have work, at the present depth of retries."""
+        settings = self._engine.settings
+        warning, critical = settings.retry_queue_warning, settings.retry_queue_critical
+        depth = await self._engine.run(lambda store: store.retry_depth(queue, cap=critical + 1))
+        return retry_ratio(depth, default=settings.retry_ratio, warning=warning, critical=critical)
+
     list = sync_form(alist)
     pause = sync_form(apause)
     resume = sync_form(aresume)
+    limit = sync_form(alimit)
+    rate = sync_form(arate)
+    ratio = sync_form(aratio)
 
 
 class Workers:

@@ -80,6 +80,7 @@ class JobState(StrEnum):
 
 
 TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED, TaskState.REJECTED})
+LIVE = frozenset(TaskState) - TERMINAL
 HELD = frozenset({TaskState.CLAIMED, TaskState.RUNNING, TaskState.PAUSED, TaskState.CANCELLING})
 JOB_TERMINAL = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
 

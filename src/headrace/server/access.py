@@ -7,12 +7,12 @@ async def retry(id: int, app: TheApp, caller: Annotated[Caller, Depends(permit(S
 from collections.abc import Awaitable, Callable
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 from fastapi.requests import HTTPConnection
 
 from headrace.app import App
 from headrace.core.accounts import Role, Scope
-from headrace.server.auth.caller import ANYONE, Caller
+from headrace.server.auth.caller import Caller
 from headrace.server.options import ServerOptions
 from headrace.server.problems import Problem
 
@@ -29,12 +29,13 @@ def the_options(connection: HTTPConnection) -> ServerOptions:
 
 TheApp = Annotated[App, Depends(the_app)]
 TheOptions = Annotated[ServerOptions, Depends(the_options)]
+# The ids of tasks, jobs, tokens and audit entries, as both databases can hold them.
+Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
 async def authenticate(connection: HTTPConnection) -> Caller:
     """The caller of this request or WebSocket. Raises Problem(401)."""
-    found = cast("Authenticate | None", connection.app.state.authenticate)
-    return ANYONE if found is None else await found(connection)
+    return await cast("Authenticate", connection.app.state.authenticate)(connection)
 
 
 def permit(scope: Scope, *, role: Role = Role.VIEWER) -> Callable[[Request], Awaitable[Caller]]:
@@ -49,3 +50,13 @@ def permit(scope: Scope, *, role: Role = Role.VIEWER) -> Callable[[Request], Awa
     # For the authorisation matrix of the tests, which reads the routes.
     check.scope, check.role = scope, role  # type: ignore[attr-defined]
     return check
+
+
+async def overseeing(caller: Annotated[Caller, Depends(permit(Scope.READ))]) -> Caller:
+    """For things that belong to nobody: users, who see their own alone, do not see them. 401, 403."""
+    if not caller.sees_all:
+        raise Problem(403, "Forbidden", "you see your own things alone, and this belongs to nobody")
+    return caller
+
+
+Overseer = Annotated[Caller, Depends(overseeing)]

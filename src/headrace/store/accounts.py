@@ -38,8 +38,9 @@ class Accounts(Protocol):
         """Forget the wrong passwords."""
         ...
 
-    async def add_token(self, token: NewToken) -> TokenRecord:
-        """NotFound when there is no such user, or it is disabled."""
+    async def add_token(self, token: NewToken, *, password: str | None = None) -> TokenRecord:
+        """NotFound when there is no such user, or it is disabled. A login says by which `password` (its hash) it came:
+        WrongState when that has been changed meanwhile, or the session would outlive the change."""
         ...
 
     async def find_token(self, digest: str) -> Credential | None:

@@ -40,6 +40,11 @@ def new_task_from_json(text: str) -> NewTask:
     return NewTask(**parts)
 
 
+def owned(task: NewTask | None, owner: str | None) -> NewTask | None:
+    """As the owner of its job has it, unless it says whose it is."""
+    return task if task is None or task.owner is not None else replace(task, owner=owner)
+
+
 def hook_task(text: str) -> NewTask:
     """What is enqueued in the transaction that ends the job. There is nobody to be refused: a key that is held must not
     keep the job, and the batch its last task ended in, from ending."""

@@ -20,7 +20,7 @@ from headrace.executors.slots import (
     Occupied,
 )
 from headrace.worker.execution import Pipeline
-from headrace.worker.services.rescuer import lost_error
+from headrace.worker.rescuing import lost_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,10 +37,11 @@ from headrace.worker.handover import CAN_BEGIN, LEFT, Handover
 from headrace.worker.options import WorkerOptions
 from headrace.worker.process import BEGIN, ProcessConfig
 from headrace.worker.reaching import reach
+from headrace.worker.rescuing import empty_hands
 from headrace.worker.scheduling import declare_schedules, scheduler_services, take_over_schedules
 from headrace.worker.services.lease import Leases
 from headrace.worker.services.memory import MemoryWatch
-from headrace.worker.services.rescuer import Rescuer, empty_hands, keep_beats
+from headrace.worker.services.rescuer import Rescuer, keep_beats
 from headrace.worker.services.watch import Limits, ProcessWatch
 from headrace.worker.shepherd import Shepherd, until
 from headrace.worker.spawning import Spawned
@@ -323,7 +324,7 @@ class Supervisor:
         def decide(claim: ClaimedTask) -> Settlement:
             return settle_after(death, claim, pipeline=pipeline, rng=self._rng)
 
-        _, released = await _insist(lambda: empty_hands(store, process.id, decide, bus=self.bus))
+        released = (await _insist(lambda: empty_hands(store, process.id, decide, bus=self.bus))).released
         released += await _insist(lambda: store.deregister(process.id))
         self.bus.emit(WorkerStopped(worker=process.id, released=released, reason=f"exit {death.exit_code}"))
 

@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, Float
 
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.schema import Instant, build
-from headrace.store.sqlite.texts import mended
+from headrace.store.texts import mended
 
 type Values = list[Any]  # of one row, in the order of its layout: instants as microseconds, truth as bool
 

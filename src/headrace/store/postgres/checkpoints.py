@@ -1,6 +1,7 @@
 """Durable steps."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headrace.core.errors import DurableError
 from headrace.core.task import NewTask, Ref
@@ -22,7 +23,7 @@ class Checkpoints:
 
     async def spawn(self, worker: str, ref: Ref, name: str, task: NewTask) -> int | None:
         ids = await self._enqueueing.take_ids(1)
-        text = document([task], ids=ids, repeats=self._enqueueing.repeats, own=True, notify=ready_queues([task]))
+        repeats = self._enqueueing.repeats
 
         async def write(connection: Connection) -> int | None:
             # Under the lock of the task that spawns: of two at once, and of an earlier try, the second finds the step.
@@ -31,6 +32,8 @@ class Checkpoints:
                 return None
             stored = await connection.fetchval(self._queries["checkpoint"], ref.id, name)
             if stored is None:
+                mine = task if task.owner is not None else replace(task, owner=found[0][0])
+                text = document([mine], ids=ids, repeats=repeats, own=True, notify=ready_queues([mine]))
                 [child] = await self._enqueueing.write(connection, text)
                 if child.id == ref.id:
                     raise DurableError(

@@ -160,7 +160,7 @@ class _Stored:
 _NOT_SHARED = frozenset({"arguments", "keyed", "keys", "job", "max_wait", "blocked"})
 _ROW = (
     "name", "kind", "queue", "pool", "priority", "approval", "max_attempts", "critical", "dead_letter", "codec",
-    "version", "options", "gates", "order_key", "max_age", "run_at", "delay",
+    "version", "options", "gates", "order_key", "max_age", "run_at", "delay", "owner",
 )  # fmt: skip
 
 
@@ -242,6 +242,7 @@ def _entry(task: NewTask) -> dict[str, Any]:
         "critical": task.critical,
         "dead_letter": task.dead_letter,
         "approval": task.approval,
+        "owner": task.owner,
         "max_wait": task.max_wait,
         "blocked": bool(task.after),
     }

@@ -11,6 +11,7 @@ from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.reports import visible
+from headrace.store.texts import is_storable
 from headrace.store.watching import job_topic, task_topic
 
 
@@ -27,6 +28,8 @@ class Inspection:
     async def list_tasks(self, criteria: TaskFilter) -> list[TaskRecord]:
         """Live tasks by their creation, ended ones by their end; both kinds together are sorted by that instant."""
         states = criteria.states
+        if not is_storable(criteria.owner):
+            return []
         live = criteria.dead_letter is not True and (not states or any(s not in TERMINAL for s in states))
         done = not states or any(s in TERMINAL for s in states)
         instant, last = criteria.before or (None, None)
@@ -39,6 +42,7 @@ class Inspection:
             instant,
             last,
             criteria.limit,
+            criteria.owner,
         )
         found: list[TaskRecord] = []
         if live:
@@ -47,6 +51,8 @@ class Inspection:
             found += await self._list("list_done_of_job", *arguments, criteria.dead_letter)
         elif done and criteria.dead_letter:
             found += await self._list("list_dead_letters", *arguments)
+        elif done and criteria.owner is not None:
+            found += await self._list("list_done_of_owner", *arguments, criteria.dead_letter)
         elif done:
             found += await self._list(
                 "list_done",
@@ -78,6 +84,15 @@ class Inspection:
         for state, n in (*live, *ended):
             counts[state] = counts.get(state, 0) + n
         return counts
+
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        states = [state.value for state in TERMINAL]
+        rows = await self._database.fetch(self._queries["ended_counts"], states, cap, repeatable=True)
+        return {TaskState(state): n for state, n in rows}
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        [row] = await self._database.fetch(self._queries["waiting_retries"], cap, repeatable=True)
+        return row[0]
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         [(grown,)] = await self._database.fetch(

@@ -11,12 +11,13 @@ from headrace.core.states import JobState
 from headrace.core.task import Enqueued, JobRecord, NewJob, NewTask
 from headrace.store.answers import Answers
 from headrace.store.base import JobEndListener
-from headrace.store.hooks import new_task_to_json
+from headrace.store.hooks import new_task_to_json, owned
 from headrace.store.postgres.connection import Connection, Database
 from headrace.store.postgres.edges import edge_columns, job_edges
 from headrace.store.postgres.enqueueing import Enqueueing, document, ready_queues
 from headrace.store.postgres.job_ends import JobEnds
 from headrace.store.postgres.live import Announcer
+from headrace.store.texts import is_storable
 
 _BATCH = 1000  # tasks that are written at once
 _EDGES = 10_000
@@ -50,9 +51,10 @@ class Jobs:
                 job.name,
                 job.description,
                 job.timeout,
-                new_task_to_json(job.on_success),
-                new_task_to_json(job.on_failure),
+                new_task_to_json(owned(job.on_success, job.owner)),
+                new_task_to_json(owned(job.on_failure, job.owner)),
                 job.metadata,
+                job.owner,
             )
             if not made:
                 return
@@ -97,14 +99,21 @@ class Jobs:
         await connection.execute(self._queries["notify"], sorted(queues))
 
     async def get_job(self, job: int) -> JobRecord | None:
-        rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, repeatable=True)
+        rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, None, repeatable=True)
         return _record(rows[0]) if rows else None
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
     ) -> list[JobRecord]:
-        names = [state.value for state in states]
-        rows = await self._database.fetch(self._queries["get_jobs"], None, names, before, limit, repeatable=True)
+        if not is_storable(owner):
+            return []
+        wanted = (None, [state.value for state in states], before, limit, owner)
+        rows = await self._database.fetch(self._queries["get_jobs"], *wanted, repeatable=True)
         return [_record(row) for row in rows]
 
     async def cancel_job(self, job: int) -> JobRecord:

@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from headrace.store.base import StoreOptions
+from headrace.store.postgres.accounts import Accounts
 from headrace.store.postgres.administration import Administration
 from headrace.store.postgres.admission import Admitting
 from headrace.store.postgres.cancelling import Cancelling
 from headrace.store.postgres.checkpoints import Checkpoints
+from headrace.store.postgres.circuits import Circuits
 from headrace.store.postgres.claiming import Claiming
 from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
@@ -23,8 +25,10 @@ from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.outlining import Outlines
 from headrace.store.postgres.queues import Queues
+from headrace.store.postgres.removing import Removing
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.schedules import Schedules
+from headrace.store.postgres.subscriptions import Subscribing
 from headrace.store.postgres.upkeep import Upkeep
 from headrace.store.postgres.wakeups import Listener, Waker
 from headrace.store.queries import load_queries
@@ -62,6 +66,7 @@ class PostgresStore:
         cancelling = Cancelling(database, queries, announcer)
         retrying = Retrying(database, queries)
         upkeep = Upkeep(database, queries)
+        removing = Removing(database, queries)
         liveness = Liveness(database, queries, finishing, claims, low_water)
         jobs = Jobs(database, queries, enqueueing, announcer)
         schedules = Schedules(database, queries)
@@ -70,7 +75,10 @@ class PostgresStore:
         outlines = Outlines(database, queries)
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
+        subscribing = Subscribing(database, queries)
         graphs = Graphs(database, queries, inspection)
+        accounts = Accounts(database, queries, enqueueing)
+        circuits = Circuits(database, queries)
         live = Live(database, queries)
 
         self.admit = admitting.admit
@@ -84,7 +92,8 @@ class PostgresStore:
         self.end_cancelling = upkeep.end_cancelling
         self.prune = upkeep.prune
         self.prunable = upkeep.prunable
-        self.purge = upkeep.purge
+        self.purge = removing.purge
+        self.delete = removing.delete
         self.retry_depth = upkeep.retry_depth
         self.dead_letter_depth = upkeep.dead_letter_depth
         self.count_outcomes = upkeep.count_outcomes
@@ -119,6 +128,8 @@ class PostgresStore:
         self.run_schedule = firings.run_schedule
         self.pause = queues.pause
         self.resume = queues.resume
+        self.limit_queue = queues.limit_queue
+        self.rate_queue = queues.rate_queue
         self.queue_names = queues.queue_names
         self.queues = queues.queues
         self.save_checkpoint = checkpoints.save_checkpoint
@@ -128,6 +139,29 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.add_user = accounts.add_user
+        self.add_first_admin = accounts.add_first_admin
+        self.users = accounts.users
+        self.get_user = accounts.get_user
+        self.change_user = accounts.change_user
+        self.login_failed = accounts.login_failed
+        self.login_succeeded = accounts.login_succeeded
+        self.add_token = accounts.add_token
+        self.find_token = accounts.find_token
+        self.tokens = accounts.tokens
+        self.touch_tokens = accounts.touch_tokens
+        self.revoke_token = accounts.revoke_token
+        self.write_audit = accounts.write_audit
+        self.close_audit = accounts.close_audit
+        self.audit = accounts.audit
+        self.breakers = circuits.breakers
+        self.open_breaker = circuits.open_breaker
+        self.probe_breaker = circuits.probe_breaker
+        self.close_breaker = circuits.close_breaker
+        self.reset_breaker = circuits.reset_breaker
+        self.declare_subscriptions = subscribing.declare_subscriptions
+        self.subscriptions = subscribing.subscriptions
+        self.remove_subscription = subscribing.remove_subscription
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide
@@ -135,6 +169,8 @@ class PostgresStore:
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts
         self.counts = inspection.counts
+        self.ended_counts = inspection.ended_counts
+        self.waiting_retries = inspection.waiting_retries
         self.append_logs = inspection.append_logs
         self.logs = inspection.logs
         self.live_names = inspection.live_names

@@ -1,7 +1,7 @@
 """What services do on the side: bounded, and safe in many processes at once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from headrace.core.states import TERMINAL, Reason
 from headrace.store.base import COUNTED_AT_MOST, Pruned
@@ -61,6 +61,8 @@ class Upkeep:
             self._queries["end_tasks"], ids, state, reason, error_class, error_message
         )
         await connection.execute(self._queries["ended"], ended)
+        if state == "failed":
+            await connection.execute(self._queries["publish_failures"], ended)
         return len(ended), await self._job_ends.of_tasks(connection, ended)
 
     async def release(self, *, limit: int = 1000) -> int:
@@ -111,9 +113,6 @@ class Upkeep:
             events=len(events),
             blobs=tuple(row["result_ref"] for row in (*tasks, *results) if row["result_ref"] is not None),
         )
-
-    async def purge(self, ids: Sequence[int]) -> list[int]:
-        return column(await self._database.fetch(self._queries["purge"], list(ids), repeatable=True))
 
     async def prunable(self, *, keep: float) -> Pruned:
         [(tasks, results, workers, keys, jobs, events)] = await self._database.fetch(

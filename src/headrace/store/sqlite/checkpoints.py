@@ -1,5 +1,7 @@
 """Durable steps: a value stored once under a name."""
 
+from dataclasses import replace
+
 from headrace.core.errors import DurableError
 from headrace.core.task import NewTask, Ref
 from headrace.store.sqlite.connection import Part, Transaction
@@ -18,9 +20,10 @@ def spawn(transaction: Transaction, worker: str, ref: Ref, name: str, task: NewT
     fence = {"task": ref.id, "claim_no": ref.claim_no, "worker": worker, "name": name}
     if (row := transaction.row("checkpoint_that_stands", fence)) is not None:
         return int(row[0])
-    if transaction.row("run_of_claim", fence) is None:
+    caller = transaction.row("owner_of_claim", fence)
+    if caller is None:
         return None
-    (answer,) = add(transaction, [task])
+    (answer,) = add(transaction, [task if task.owner is not None else replace(task, owner=caller[0])])
     if answer.id == ref.id:
         raise DurableError(
             f"task {ref.id} calls {task.name} as {name!r}, whose unique key it holds itself: it would wait for itself. "

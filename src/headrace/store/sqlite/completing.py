@@ -11,7 +11,7 @@ from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import Tally, free, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import count
-from headrace.store.sqlite.texts import is_storable
+from headrace.store.texts import is_storable
 
 
 def prepare_completing(connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:

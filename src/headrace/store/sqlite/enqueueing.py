@@ -16,6 +16,7 @@ from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Transaction
 
 type _Place = tuple[str, str]  # scope, key
+type _Jobs = Mapping[int, tuple[int, str | None]]  # when each was created, and for whom
 
 _ARGUMENTS = 10  # their place in a row
 _RUN = 10  # neighbours that are worth a statement of their own
@@ -140,19 +141,19 @@ def _json(value: object) -> str:
         raise EnqueueError(f"a task holds text that cannot be stored: {error}; nothing was written") from error
 
 
-def _jobs(queries: Mapping[str, str], tasks: Sequence[NewTask]) -> Program[dict[int, int]]:
-    """The creation instants of the jobs these tasks join."""
+def _jobs(queries: Mapping[str, str], tasks: Sequence[NewTask]) -> Program[_Jobs]:
+    """What these tasks take from the jobs that they join."""
     wanted = sorted({task.job for task in tasks if task.job is not None})
     if not wanted:
         return {}
     rows = yield Statement(queries["jobs_to_join"], (_json(wanted),))
-    found = {job: (state, created_at) for job, state, created_at in rows}
+    found = {job: (state, created_at, owner) for job, state, created_at, owner in rows}
     for job in wanted:
         if job not in found:
             raise NotFound(f"job {job} does not exist; no task was enqueued")
         if JobState(found[job][0]) in JOB_TERMINAL:
             raise WrongState(f"job {job} is {found[job][0]} and takes no more tasks; nothing was enqueued")
-    return {job: created_at for job, (_, created_at) in found.items()}
+    return {job: (created_at, owner) for job, (_, created_at, owner) in found.items()}
 
 
 def _planned(
@@ -161,7 +162,7 @@ def _planned(
     first: int,
     now: int,
     holders: dict[_Place, _Holder],
-    jobs: Mapping[int, int],
+    jobs: _Jobs,
     first_of_call: int,
 ) -> _Plan:
     plan = _Plan()
@@ -211,9 +212,7 @@ def _conflict(task: NewTask, holders: Mapping[_Place, _Holder]) -> tuple[Key, _H
     return None
 
 
-def _plan_new(
-    plan: _Plan, task: NewTask, id: int, now: int, holders: dict[_Place, _Holder], jobs: Mapping[int, int]
-) -> None:
+def _plan_new(plan: _Plan, task: NewTask, id: int, now: int, holders: dict[_Place, _Holder], jobs: _Jobs) -> None:
     holder = _Holder(task=id, state=_PENDING, created_at=now, index=len(plan.rows))
     plan.rows.append(row_of(task, id, now, jobs))
     plan.answers.append(Enqueued(id, created=True))
@@ -251,7 +250,7 @@ def _replacement(task: NewTask, holder: _Holder, now: int) -> tuple[Any, ...]:
     return (
         *(task.arguments, task.codec, task.version, task.options, task.queue, task.pool, task.priority),
         *(task.max_attempts, gates, order_key, task.max_age, now, _expires_at(task, now)),
-        *(eligible, order_at, ready_at, task.dead_letter, holder.task),
+        *(eligible, order_at, ready_at, task.dead_letter, task.owner, holder.task),
     )
 
 
@@ -266,16 +265,23 @@ def _expires_at(task: NewTask, now: int) -> int | None:
     return None if task.max_age is None else now + seconds_to_micros(task.max_age)
 
 
-def row_of(task: NewTask, id: int, now: int, jobs: Mapping[int, int], *, no_later_than: int | None = None) -> list[Any]:
+def row_of(task: NewTask, id: int, now: int, jobs: _Jobs, *, no_later_than: int | None = None) -> list[Any]:
     """In the order of `insert_tasks`."""
-    order_at = None if task.job is None else jobs[task.job]
-    return list(row_of_job(task, id, now, task.job, order_at, no_later_than))
+    order_at, owner = (None, None) if task.job is None else jobs[task.job]
+    return list(row_of_job(task, id, now, task.job, order_at, owner, no_later_than))
 
 
 def row_of_job(
-    task: NewTask, id: int, now: int, job: int | None, order_at: int | None, no_later_than: int | None = None
+    task: NewTask,
+    id: int,
+    now: int,
+    job: int | None,
+    order_at: int | None,
+    owner: str | None,
+    no_later_than: int | None = None,
 ) -> tuple[Any, ...]:
-    """The same, as a task of that job, whatever it says itself; written for speed, since a job may have very many."""
+    """The same, as a task of that job, whatever it says itself, and of that owner unless it says whose it is; written
+    for speed, since a job may have very many."""
     if task.run_at is None and not task.delay:
         eligible = now
     else:
@@ -292,7 +298,7 @@ def row_of_job(
         *(id, task.name, task.kind, task.queue, task.pool, task.priority, state, task.max_attempts, job, task.critical),
         *(task.arguments, task.codec, task.version, task.options, gates, order_key, bool(task.keys), task.max_age),
         *(now, now, eligible, eligible if order_at is None else order_at, expires_at, ready_at, task.dead_letter),
-        waiting_on,
+        *(owner if task.owner is None else task.owner, waiting_on),
     )
 
 

@@ -16,7 +16,7 @@ from headrace.store.sqlite.ending import Ending, LiveRow
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.events import suspended
 from headrace.store.sqlite.job_counting import conclude
-from headrace.store.sqlite.texts import is_storable, mended
+from headrace.store.texts import is_storable, mended
 
 
 def finish(

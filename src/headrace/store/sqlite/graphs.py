@@ -55,7 +55,9 @@ class Answers(Sequence[Enqueued]):
         return Enqueued(self._found.get(place, self._first + place), place not in self._found)
 
 
-def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], *, first: int) -> Sequence[Enqueued]:
+def write_tasks(
+    transaction: Transaction, job: int, tasks: Collection[NewTask], *, first: int, owner: str | None
+) -> Sequence[Enqueued]:
     """The tasks of a new job, whose ids have been taken; read in batches: they may be more than memory holds."""
     n, found = len(tasks), dict[int, int]()
     answers = Answers(first, n, found)
@@ -68,7 +70,7 @@ def write_tasks(transaction: Transaction, job: int, tasks: Collection[NewTask], 
             part = enqueue(transaction, here, first=first + place, first_of_call=first)
             found.update({place + offset: answer.id for offset, answer in enumerate(part) if not answer.created})
         else:
-            rows = [row_of_job(task, id, now, job, now) for id, task in enumerate(batch, first + place)]
+            rows = [row_of_job(task, id, now, job, now, owner) for id, task in enumerate(batch, first + place)]
             insert_rows(transaction, rows)
             written += len(rows)
             transaction.wakes.update({task.queue for task in batch if not task.after and task.delay <= 0})

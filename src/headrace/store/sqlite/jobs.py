@@ -8,13 +8,14 @@ from headrace.core.errors import NotFound, WrongState
 from headrace.core.states import JobState, Reason
 from headrace.core.task import Enqueued, JobRecord, NewJob
 from headrace.store.base import JobEndListener
-from headrace.store.hooks import new_task_to_json
+from headrace.store.hooks import new_task_to_json, owned
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.graphs import write_tasks
 from headrace.store.sqlite.inspection import instant
 from headrace.store.sqlite.job_counting import end_job, fold_additions
 from headrace.store.sqlite.retrying import retry
+from headrace.store.texts import is_storable
 
 
 def create_job(transaction: Transaction, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
@@ -28,14 +29,15 @@ def create_job(transaction: Transaction, job: NewJob) -> tuple[int, Sequence[Enq
         "description": job.description,
         "timeout": job.timeout,
         "now": transaction.now,
-        "on_success": new_task_to_json(job.on_success),
-        "on_failure": new_task_to_json(job.on_failure),
+        "on_success": new_task_to_json(owned(job.on_success, job.owner)),
+        "on_failure": new_task_to_json(owned(job.on_failure, job.owner)),
         "metadata": job.metadata,
+        "owner": job.owner,
     }
     transaction.run("insert_job", parameters)
     transaction.run("insert_job_counts", (id,))
     transaction.changed_jobs.add(id)
-    return id, write_tasks(transaction, id, job.tasks, first=id + 1)
+    return id, write_tasks(transaction, id, job.tasks, first=id + 1, owner=job.owner)
 
 
 def get_job(transaction: Transaction, job: int) -> JobRecord | None:
@@ -43,9 +45,12 @@ def get_job(transaction: Transaction, job: int) -> JobRecord | None:
     return None if row is None else _job_record(row)
 
 
-def list_jobs(transaction: Transaction, states: Sequence[JobState], limit: int, before: int | None) -> list[JobRecord]:
+def list_jobs(
+    transaction: Transaction, states: Sequence[JobState], owner: str | None, limit: int, before: int | None
+) -> list[JobRecord]:
     wanted = orjson.dumps(list(states)).decode() if states else None
-    ids = transaction.rows("list_job_ids", {"states": wanted, "before": before, "limit": limit})
+    query = "list_job_ids" if owner is None else "list_job_ids_of_owner"
+    ids = transaction.rows(query, {"states": wanted, "owner": owner, "before": before, "limit": limit})
     found = (get_job(transaction, id) for (id,) in ids)
     return [record for record in found if record is not None]
 
@@ -78,7 +83,7 @@ def _existing(transaction: Transaction, job: int) -> JobRecord:
 
 def _job_record(row: Row) -> JobRecord:
     id, name, description, state, reason, run_no, created_at, started_at, completed_at, deadline_at, *rest = row
-    total, completed, failed, cancelled, running, metadata = rest
+    total, completed, failed, cancelled, running, metadata, owner = rest
     return JobRecord(
         id=id,
         name=name,
@@ -96,6 +101,7 @@ def _job_record(row: Row) -> JobRecord:
         cancelled=cancelled,
         running=running,
         metadata=metadata,
+        owner=owner,
     )
 
 
@@ -110,9 +116,16 @@ class JobKeeping(Part):
         return await self.database.read(lambda transaction: get_job(transaction, job))
 
     async def list_jobs(
-        self, *, states: Sequence[JobState] = (), limit: int = 100, before: int | None = None
+        self,
+        *,
+        states: Sequence[JobState] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
     ) -> list[JobRecord]:
-        return await self.database.read(lambda transaction: list_jobs(transaction, states, limit, before))
+        if not is_storable(owner):
+            return []
+        return await self.database.read(lambda transaction: list_jobs(transaction, states, owner, limit, before))
 
     async def cancel_job(self, job: int) -> JobRecord:
         return await self.database.write(lambda transaction: cancel_job(transaction, job))

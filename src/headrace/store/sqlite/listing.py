@@ -12,16 +12,20 @@ from headrace.core.states import TERMINAL, TaskState
 from headrace.core.task import TaskFilter
 from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Row, Transaction
+from headrace.store.texts import is_storable
 
 _LATEST = 2**62
 
 
 def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     """The ids of one page."""
+    if not is_storable(criteria.owner):
+        return []
     found: list[tuple[int, int]] = []
     parameters = _parameters(criteria)
     if criteria.dead_letter is not True and _wanted(criteria, terminal=False):
-        query = "list_live" if criteria.job is None else "list_live_of_job"
+        query = "list_live" if criteria.owner is None else "list_live_of_owner"
+        query = query if criteria.job is None else "list_live_of_job"
         found += [(at, id) for id, at in transaction.rows(query, parameters)]
     found.sort(reverse=True)
     if _wanted(criteria, terminal=True):
@@ -48,6 +52,8 @@ def _done_probes(transaction: Transaction, criteria: TaskFilter) -> Iterator[tup
         yield "list_done_of_job", {}
     elif criteria.dead_letter:
         yield "list_dead_letters", {}
+    elif criteria.owner is not None:
+        yield "list_done_of_owner", {}
     elif not criteria.queues and not criteria.names:
         for state in states:
             yield "list_done_by_state", {"state": state}
@@ -72,6 +78,7 @@ def _parameters(criteria: TaskFilter) -> dict[str, Any]:
         "names": _json(criteria.names),
         "job": criteria.job,
         "worker": criteria.worker,
+        "owner": criteria.owner,
         "dead": criteria.dead_letter,
         "limit": criteria.limit,
         "at": at,

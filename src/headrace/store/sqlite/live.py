@@ -15,8 +15,8 @@ from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.sockets import bound, remove_forgotten, socket_folder, unbound
-from headrace.store.sqlite.texts import mended
 from headrace.store.sqlite.wakeups import Sender
+from headrace.store.texts import mended
 from headrace.store.watching import EVERYTHING, Hints, job_topic, packed, task_topic, unpacked
 
 _LONGEST_MESSAGE = 4096

@@ -4,11 +4,13 @@ import sqlite3
 
 from headrace.core.clock import Clock
 from headrace.store.base import StoreOptions
+from headrace.store.sqlite.accounts import Accounting
 from headrace.store.sqlite.administration import Administering, check_location, is_made, prepare
 from headrace.store.sqlite.admission import Admitting
 from headrace.store.sqlite.advancing import Advancing, prepare_advancing
 from headrace.store.sqlite.cancelling import Cancelling
 from headrace.store.sqlite.checkpoints import Checkpointing
+from headrace.store.sqlite.circuits import Breaking
 from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
@@ -21,9 +23,12 @@ from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.queues import QueueSetting
+from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
+from headrace.store.sqlite.subscriptions import Subscribing
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -36,6 +41,7 @@ class SQLiteStore(
     Cancelling,
     Retrying,
     Maintaining,
+    Removing,
     Living,
     JobKeeping,
     Outlining,
@@ -45,6 +51,10 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Subscribing,
+    Accounting,
+    Breaking,
+    QueueSetting,
     Administering,
     Tracing,
     Waking,

@@ -1,6 +1,6 @@
 """What services do on the side. Every call is bounded; the work of one call may be several short transactions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from headrace.core.lanes import Lane
@@ -12,6 +12,7 @@ from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.job_counting import cancel_rest, conclude, end_job, fold_additions
+from headrace.store.sqlite.removing import remove
 
 _MINUTE = 60_000_000
 # Of what tasks wait for, an approval and events (`event:…`) come before the gates (`limit:…`, `order:…`).
@@ -58,36 +59,6 @@ def unpark(transaction: Transaction, after: str, limit: int) -> tuple[int, str]:
     return readied, keys[-1] if len(keys) >= limit else _BEFORE_GATES
 
 
-# With everything that is keyed by the task; a job's counters know of more from then on.
-_REMOVAL = (
-    "note_pruned_jobs",
-    "prune_attempts",
-    "prune_logs",
-    "prune_checkpoints",
-    "prune_waits",
-    "prune_edges",
-    "prune_barriers",
-    "drop_releases",
-    "prune_task_keys",
-    "prune_history",
-)
-
-
-def _remove(transaction: Transaction, ids: Iterable[int]) -> list[str]:
-    """What the results of those that are gone refer to."""
-    parameters = (ids_json(ids),)
-    blobs = [blob for (blob,) in transaction.rows("blobs_of_tasks", parameters)]
-    for query in _REMOVAL:
-        transaction.run(query, parameters)
-    return blobs
-
-
-def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
-    found = [id for (id,) in transaction.rows("dead_letters", (ids_json(ids),))]
-    _remove(transaction, found)
-    return found
-
-
 def _prune_history(transaction: Transaction, until: int, limit: int) -> tuple[int, list[str]]:
     # State by state: the index on the state is the one in the order of their ends. When there are enough, only what is
     # older than the last of them counts.
@@ -98,7 +69,7 @@ def _prune_history(transaction: Transaction, until: int, limit: int) -> tuple[in
         oldest = sorted([*oldest, *transaction.rows("old_history", parameters)])[:limit]
         if len(oldest) == limit:
             before = oldest[-1][0]
-    return len(oldest), _remove(transaction, (id for _, id in oldest))
+    return len(oldest), remove(transaction, (id for _, id in oldest))
 
 
 def _prune_results(transaction: Transaction, limit: int) -> tuple[int, list[str]]:
@@ -183,9 +154,6 @@ class Maintaining(Part):
             if n < most:
                 break
         return removed, blobs
-
-    async def purge(self, ids: Sequence[int]) -> list[int]:
-        return await self.database.write(lambda transaction: purge(transaction, ids))
 
     async def prunable(self, *, keep: float) -> Pruned:
         def count_all(transaction: Transaction) -> Pruned:

@@ -16,13 +16,16 @@ gives pytest one test for each case; or, without a class:
 """
 
 from headrace.testing.store_conformance import (
+    accounts,
     admission,
     approvals,
     cancel,
     checkpoints,
+    circuits,
     claim,
     concurrency,
     dead_letters,
+    deleting,
     edges,
     enqueue,
     events,
@@ -39,13 +42,16 @@ from headrace.testing.store_conformance import (
     liveness_and_rescue,
     logs,
     outlines,
+    owners,
     plain_successes,
+    queue_settings,
     queues,
     refused_reports,
     reopening,
     retry,
     schedules,
     start,
+    subscriptions,
     suspending,
     upkeep,
     waiting_again,
@@ -58,9 +64,10 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again, live,
+    outlines, waiting_again, live, deleting, subscriptions,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
+    owners, accounts, circuits, queue_settings,
 )  # fmt: skip
 
 

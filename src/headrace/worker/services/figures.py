@@ -9,7 +9,7 @@ from headrace.core.task import WorkerRecord
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
 from headrace.telemetry.figures import Figures
-from headrace.worker.services.rescuer import ALIVE
+from headrace.worker.rescuing import ALIVE
 
 _ROLE = "figures"
 _INTERVAL = 2.0

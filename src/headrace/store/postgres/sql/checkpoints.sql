@@ -16,8 +16,8 @@ RETURNING c.value;
 SELECT name, value FROM headrace.checkpoints WHERE task = $1 ORDER BY created_at, name;
 
 -- name: step_of_claim
--- A claim that holds, held still.
-SELECT t.id FROM headrace.tasks t
+-- A claim that holds, held still: in whose name it runs.
+SELECT t.owner FROM headrace.tasks t
 WHERE t.id = $2 AND t.claim_no = $3 AND t.worker = $1 AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
 FOR NO KEY UPDATE;
 

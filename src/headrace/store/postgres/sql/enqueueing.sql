@@ -23,19 +23,19 @@ WITH shared AS MATERIALIZED (
     LATERAL json_to_recordset(CASE WHEN instant.at IS NOT NULL THEN $4::text::json END) AS s(
         place integer, name text, kind text, queue text, pool text, priority integer, delay double precision,
         run_at timestamptz, max_attempts integer, max_age double precision, codec text, version integer, options text,
-        gates text, order_key text, critical boolean, dead_letter boolean, approval boolean
+        gates text, order_key text, critical boolean, dead_letter boolean, approval boolean, owner text
     )
 )
 INSERT INTO headrace.tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, critical, dead_letter, arguments, codec, version,
-    options, gates, order_key, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
+    options, gates, order_key, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at, owner
 )
 SELECT
     t.id, s.name, s.kind, s.queue, s.pool, s.priority,
     CASE WHEN s.approval THEN 'pending_approval' ELSE 'pending' END,
     s.max_attempts, s.critical, s.dead_letter, t.arguments, s.codec, s.version, s.options, s.gates, s.order_key,
     s.max_age, s.now, s.now, s.due, s.due, s.expires_at,
-    CASE WHEN s.due <= s.now AND NOT s.approval THEN s.now END
+    CASE WHEN s.due <= s.now AND NOT s.approval THEN s.now END, s.owner
 FROM shared AS s
 JOIN unnest(
     string_to_array($1::text, ',')::bigint[], $2::text[], string_to_array($3::text, ',')::integer[]
@@ -45,7 +45,7 @@ JOIN unnest(
 UNION ALL
 SELECT
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL
 WHERE CASE
     WHEN pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $6::bigint OR $5::text[] <> '{}'
     THEN headrace.inserted_v1(split_part($1::text, ',', 1)::bigint, $6::bigint, $5::text[])
@@ -56,13 +56,13 @@ END;
 -- repeats there had been, $4 the queues to wake.
 INSERT INTO headrace.tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, critical, dead_letter, arguments, codec, version,
-    options, gates, order_key, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at
+    options, gates, order_key, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at, owner
 )
 SELECT
     $1::bigint, $5, $6, $7, $8, $9, CASE WHEN $10::boolean THEN 'pending_approval' ELSE 'pending' END, $11, $12, $13,
     $2, $14, $15, $16, $17, $18, $19::double precision, instant.at, instant.at, due.at, due.at,
     instant.at + make_interval(secs => $19::double precision),
-    CASE WHEN due.at <= instant.at AND NOT $10::boolean THEN instant.at END
+    CASE WHEN due.at <= instant.at AND NOT $10::boolean THEN instant.at END, $22
 -- OFFSET, so that the clock is read once.
 FROM (SELECT clock_timestamp() AS at OFFSET 0) AS instant,
 LATERAL (

@@ -29,6 +29,7 @@ WHERE (cardinality($1::text[]) = 0 OR t.state = ANY ($1))
   AND ($4::bigint IS NULL OR t.job = $4)
   AND ($5::text IS NULL OR t.worker = $5)
   AND ($6::timestamptz IS NULL OR (t.created_at, t.id) < ($6, $7::bigint))
+  AND ($9::text IS NULL OR t.owner = $9)
 ORDER BY t.created_at DESC, t.id DESC LIMIT $8::integer;
 
 -- name: list_done
@@ -41,6 +42,18 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason,
        error_class, error_message, owner
 FROM headrace.history h
 WHERE h.id = ANY (ARRAY(SELECT headrace.list_ended_v1($1, $2, $3, $4, $5, $6, $7, $8)))
+ORDER BY h.finished_at DESC, h.id DESC;
+
+-- name: list_done_of_owner
+-- Theirs, last finished first, as `list_done` looks them up.
+SELECT id, name, kind, queue, pool, lane, priority, state, reason,
+       dead_letter AND state = 'failed' AS dead_letter, arguments, codec, version,
+       options, attempt, max_attempts, losses, claim_no, run_no, worker, job, critical, NULL AS waiting_on, created_at,
+       enqueued_at, eligible_at, expires_at, claimed_at, started_at, finished_at, cancelling_at,
+       progress, result, result_ref, CASE WHEN result_expired THEN finished_at ELSE result_expires_at END AS result_expires_at,
+       error_class, error_message, owner
+FROM headrace.history h
+WHERE h.id = ANY (ARRAY(SELECT headrace.list_owned_v1($9, $1, $2, $3, $5, $10, $6, $7, $8))) AND $4::bigint IS NULL
 ORDER BY h.finished_at DESC, h.id DESC;
 
 -- name: list_done_of_job
@@ -58,7 +71,8 @@ WHERE h.job = $4::bigint
   AND (cardinality($3::text[]) = 0 OR h.name = ANY ($3))
   AND ($5::text IS NULL OR h.worker = $5)
   AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
-  AND ($9::boolean IS NULL OR (h.dead_letter AND h.state = 'failed') = $9)
+  AND ($9::text IS NULL OR h.owner = $9)
+  AND ($10::boolean IS NULL OR (h.dead_letter AND h.state = 'failed') = $10)
 ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
 
 -- name: list_dead_letters
@@ -77,6 +91,7 @@ WHERE h.dead_letter AND h.state = 'failed'
   AND ($4::bigint IS NULL OR h.job = $4)
   AND ($5::text IS NULL OR h.worker = $5)
   AND ($6::timestamptz IS NULL OR (h.finished_at, h.id) < ($6, $7::bigint))
+  AND ($9::text IS NULL OR h.owner = $9)
 ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
 
 -- name: attempts
@@ -95,6 +110,20 @@ SELECT h.id, h.claim_no, h.run_no, h.attempt, 'succeeded', true, h.worker, h.exe
 FROM headrace.history h LEFT JOIN headrace.attempts a ON a.task = h.id AND a.claim_no = h.claim_no
 WHERE h.id = $1 AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
 ORDER BY claim_no;
+
+-- name: ended_counts
+-- Of each state up to a cap, in the index by state.
+SELECT s.state, c.n::integer FROM unnest($1::text[]) AS s(state) CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM (SELECT FROM headrace.history h WHERE h.state = s.state LIMIT $2::integer) AS counted
+) AS c WHERE c.n > 0;
+
+-- name: waiting_retries
+-- Among the first by their time, up to a cap.
+SELECT count(*) FILTER (WHERE d.lane = 1)::integer FROM (
+    SELECT t.lane FROM headrace.tasks t
+    WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
+    ORDER BY t.eligible_at LIMIT $1::integer
+) AS d;
 
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.

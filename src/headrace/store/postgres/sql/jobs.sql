@@ -1,7 +1,9 @@
 -- name: create_job
 -- The job's row; none where an earlier try was committed, which wrote all of it.
-INSERT INTO headrace.jobs (id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata)
-SELECT $1, $2, $3, $4::double precision, clock.at, clock.at + make_interval(secs => $4), $5, $6, $7
+INSERT INTO headrace.jobs (
+    id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata, owner
+)
+SELECT $1, $2, $3, $4::double precision, clock.at, clock.at + make_interval(secs => $4), $5, $6, $7, $8
 FROM (SELECT clock_timestamp() AS at) AS clock
 ON CONFLICT (id) DO NOTHING
 RETURNING id;
@@ -20,17 +22,18 @@ INSERT INTO headrace.job_counts (job, seq) VALUES ($1, 1) ON CONFLICT (job) DO N
 SELECT headrace.note_job_v1(ARRAY[$1::bigint]);
 
 -- name: get_jobs
--- Jobs by id, or by state page by page, newest first; counters with what users' transactions added meanwhile.
+-- Jobs by id, or by state and owner page by page, newest first; counters with what users' transactions added meanwhile.
 SELECT j.id, j.name, j.description, j.state, j.reason, j.run_no, j.created_at, j.started_at, j.completed_at, j.deadline_at,
        coalesce(c.total, 0)
            + (SELECT coalesce(sum(a.n), 0)::integer FROM headrace.job_additions a WHERE a.job = j.id) AS total,
        coalesce(c.completed, 0) AS completed, coalesce(c.failed, 0) AS failed, coalesce(c.cancelled, 0) AS cancelled,
        (SELECT count(*) FROM headrace.tasks t WHERE t.job = j.id AND t.worker IS NOT NULL)::integer AS running,
-       j.metadata
+       j.metadata, j.owner
 FROM headrace.jobs j LEFT JOIN headrace.job_counts c ON c.job = j.id
 WHERE ($1::bigint IS NULL OR j.id = $1)
   AND (cardinality($2::text[]) = 0 OR j.state = ANY ($2))
   AND ($3::bigint IS NULL OR j.id < $3)
+  AND ($5::text IS NULL OR j.owner = $5)
 ORDER BY j.id DESC LIMIT $4;
 
 -- name: close_job

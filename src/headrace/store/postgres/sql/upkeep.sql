@@ -102,39 +102,6 @@ WITH clock AS MATERIALIZED (
 )
 DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id, h.result_ref;
 
--- name: purge
--- Removes dead letters by id, as prune_tasks does. One whose job is not over stays: its fate and its retry ask for it.
--- So does one that a task that has not ended waits for, or waited for.
-WITH old AS MATERIALIZED (
-    SELECT h.id, h.job FROM headrace.history h
-    WHERE h.id = ANY ($1::bigint[]) AND h.dead_letter AND h.state = 'failed'
-      AND NOT EXISTS (SELECT FROM headrace.jobs j WHERE j.id = h.job AND j.completed_at IS NULL)
-      AND NOT EXISTS (
-          SELECT FROM headrace.dependencies d JOIN headrace.tasks t ON t.id = ANY (ARRAY[d.task])
-          WHERE d.upstream = ANY (ARRAY[h.id])
-      )
-    ORDER BY h.id FOR UPDATE
-), notes AS (
-    INSERT INTO headrace.meta (key, value)
-    SELECT DISTINCT 'pruned job ' || old.job, 'some of its tasks' FROM old WHERE old.job IS NOT NULL ORDER BY 1
-    ON CONFLICT (key) DO NOTHING
-), attempts AS (
-    DELETE FROM headrace.attempts a USING old WHERE a.task = old.id
-), logs AS (
-    DELETE FROM headrace.logs l USING old WHERE l.task = old.id
-), steps AS (
-    DELETE FROM headrace.checkpoints c USING old WHERE c.task = old.id
-), waits AS (
-    DELETE FROM headrace.waits w USING old WHERE w.task = old.id
-), edges AS (
-    DELETE FROM headrace.dependencies d USING old WHERE d.task = old.id
-), barriers AS (
-    DELETE FROM headrace.barriers b USING old WHERE b.task = old.id
-), names AS (
-    DELETE FROM headrace.keys k USING old WHERE k.task = old.id AND k.expires_at = to_timestamp(0)
-)
-DELETE FROM headrace.history h USING old WHERE h.id = old.id RETURNING h.id;
-
 -- name: prune_results
 -- Drops results whose time to live is over; that there was one stays known. Not while a task that has not ended may ask
 -- for it: one that waits for it, or has called it. The reference to what is kept elsewhere comes back.

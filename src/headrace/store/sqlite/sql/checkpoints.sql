@@ -12,6 +12,12 @@ SELECT c.value FROM headrace_checkpoints AS c JOIN headrace_tasks AS t ON t.id =
 WHERE c.task = :task AND c.name = :name AND t.claim_no = :claim_no AND t.worker = :worker
     AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
 
+-- name: owner_of_claim
+-- In whose name what it spawns runs. Nothing when the claim no longer holds.
+SELECT t.owner FROM headrace_tasks AS t
+WHERE t.id = :task AND t.claim_no = :claim_no AND t.worker = :worker
+    AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
+
 -- name: checkpoints
 -- In the order in which they were stored.
 SELECT name, value FROM headrace_checkpoints WHERE task = ? ORDER BY created_at, name

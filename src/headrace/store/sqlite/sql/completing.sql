@@ -48,7 +48,7 @@ INSERT INTO headrace_history (
     id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, worker, job,
     critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
     eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress, finished_at, dead_letter,
-    result, result_ref, result_expires_at, executor
+    result, result_ref, result_expires_at, executor, owner
 )
 SELECT
     t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, 'completed', t.claim_no, t.attempt + 1, t.losses,
@@ -59,7 +59,7 @@ SELECT
         :now,
         coalesce(t.started_at, max(:now - done.ran_for, coalesce(t.claimed_at, 0)), t.claimed_at, t.enqueued_at)
     ),
-    t.dead_letter, done.result, done.result_ref, done.result_expires_at, done.executor
+    t.dead_letter, done.result, done.result_ref, done.result_expires_at, done.executor, t.owner
 FROM temp.headrace_completed AS done CROSS JOIN headrace_tasks AS t ON t.id = done.id
 
 -- name: delete_completed

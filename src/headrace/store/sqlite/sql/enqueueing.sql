@@ -9,7 +9,7 @@ RETURNING next
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
     gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
-    dead_letter, waiting_on
+    dead_letter, owner, waiting_on
 )
 SELECT
     json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
@@ -19,7 +19,8 @@ SELECT
     json_extract(value, '$[14]'), json_extract(value, '$[15]'), json_extract(value, '$[16]'),
     json_extract(value, '$[17]'), json_extract(value, '$[18]'), json_extract(value, '$[19]'),
     json_extract(value, '$[20]'), json_extract(value, '$[21]'), json_extract(value, '$[22]'),
-    json_extract(value, '$[23]'), json_extract(value, '$[24]'), json_extract(value, '$[25]')
+    json_extract(value, '$[23]'), json_extract(value, '$[24]'), json_extract(value, '$[25]'),
+    json_extract(value, '$[26]')
 FROM json_each(?)
 WHERE true
 ON CONFLICT (id) DO NOTHING
@@ -30,8 +31,8 @@ ON CONFLICT (id) DO NOTHING
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
     gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
-    dead_letter, waiting_on
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    dead_letter, owner, waiting_on
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_run
 -- Tasks that differ in their arguments only: those are an array of texts, and the ids follow the first.
@@ -39,9 +40,9 @@ INSERT INTO headrace_tasks (
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, priority, state, max_attempts, job, critical, arguments, codec, version, options,
     gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
-    dead_letter
+    dead_letter, owner
 )
-SELECT ? + key, ?, ?, ?, ?, ?, ?, ?, ?, ?, atom, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?)
+SELECT ? + key, ?, ?, ?, ?, ?, ?, ?, ?, ?, atom, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM json_each(?)
 
 -- name: key_holders
 -- Who holds the wanted keys, and what of it lives. The parameter is a JSON array of [scope, key].
@@ -70,17 +71,19 @@ WHERE true
 ON CONFLICT (scope, key) DO UPDATE SET task = excluded.task, ttl = excluded.ttl, expires_at = excluded.expires_at
 
 -- name: replace_task
--- The holder of the key has not been claimed: it takes the newer call's arguments and time. One that waits for its
--- approval goes on waiting for it.
+-- The holder of the key has not been claimed: it takes the newer call's arguments, time and owner. One that waits for
+-- its approval goes on waiting for it.
 UPDATE headrace_tasks
 SET arguments = ?, codec = ?, version = ?, options = ?, queue = ?, pool = ?, priority = ?, max_attempts = ?,
     gates = ?, order_key = ?, max_age = ?, enqueued_at = ?, expires_at = ?, eligible_at = ?, order_at = ?,
-    ready_at = CASE state WHEN 'pending' THEN ? END, dead_letter = ?, waiting_on = NULL, keyed = 1
+    ready_at = CASE state WHEN 'pending' THEN ? END, dead_letter = ?,
+    owner = coalesce(?, (SELECT j.owner FROM headrace_jobs AS j WHERE j.id = headrace_tasks.job)),
+    waiting_on = NULL, keyed = 1
 WHERE id = ? AND state IN ('pending', 'pending_approval')
 
 -- name: jobs_to_join
--- A job's tasks sort by the job's creation.
-SELECT id, state, created_at FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
+-- A job's tasks sort by the job's creation, and are its owner's.
+SELECT id, state, created_at, owner FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: count_added
 -- Our own enqueue counts at once: the finisher must not complete the job before these.

@@ -20,7 +20,7 @@ INSERT INTO headrace_history (
     id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts, worker,
     job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
     eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress, finished_at, dead_letter,
-    result, result_ref, result_expires_at, error_class, error_message, executor
+    result, result_ref, result_expires_at, error_class, error_message, executor, owner
 )
 SELECT
     id, name, kind, queue, pool, lane, priority, :state, :reason, :claim_no, :attempt, :losses, run_no, max_attempts,
@@ -28,7 +28,7 @@ SELECT
     enqueued_at, eligible_at, order_at, expires_at, claimed_at, :started_at, cancelling_at, progress,
     max(:now, coalesce(:started_at, claimed_at, enqueued_at)),
     dead_letter OR :dead_letter, :result, :result_ref, :result_expires_at, :error_class, :error_message,
-    :executor
+    :executor, owner
 FROM headrace_tasks WHERE id = :task
 
 -- name: note_asked

@@ -77,14 +77,14 @@ WHERE t.keyed OR t.gates IS NOT NULL
 INSERT INTO headrace_history (
     id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts, job,
     critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
-    eligible_at, order_at, expires_at, progress, finished_at, dead_letter
+    eligible_at, order_at, expires_at, progress, finished_at, dead_letter, owner
 )
 SELECT
     t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, 'cancelled',
     CASE lost.kind WHEN 2 THEN 'skipped' ELSE 'upstream_failed' END, t.claim_no, t.attempt, t.losses, t.run_no,
     t.max_attempts, t.job, t.critical, t.arguments, t.codec, t.version, t.options, t.gates, t.order_key, t.keyed,
     t.max_age, t.created_at, t.enqueued_at, t.eligible_at, t.order_at, t.expires_at, t.progress,
-    max(:now, t.enqueued_at), t.dead_letter
+    max(:now, t.enqueued_at), t.dead_letter, t.owner
 FROM temp.headrace_lost AS lost CROSS JOIN headrace_tasks AS t ON t.id = lost.id
 
 -- name: note_lost_asked

@@ -64,10 +64,12 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('claimed', 'runnin
 
 -- name: insert_job
 -- Its counters are a narrow row of their own. The deadline counts from here until the first claim sets it anew.
-INSERT INTO headrace_jobs (id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata)
+INSERT INTO headrace_jobs (
+    id, name, description, timeout, created_at, deadline_at, on_success, on_failure, metadata, owner
+)
 VALUES (
     :job, :name, :description, :timeout, :now, :now + CAST(:timeout * 1000000 AS INTEGER), :on_success, :on_failure,
-    :metadata
+    :metadata, :owner
 )
 
 -- name: insert_job_counts
@@ -84,7 +86,7 @@ SELECT j.id, j.name, j.description, j.state, j.reason, j.run_no, j.created_at, j
         SELECT count(*) FROM headrace_tasks AS t
         WHERE t.job = j.id AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
     ),
-    j.metadata
+    j.metadata, j.owner
 FROM headrace_jobs AS j JOIN headrace_job_counts AS c ON c.job = j.id
 WHERE j.id = ?
 
@@ -92,6 +94,13 @@ WHERE j.id = ?
 -- Newest first. Ids are taken under the write lock, so they rise with the creation. NULL states: all.
 SELECT id FROM headrace_jobs
 WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states))) AND (:before IS NULL OR id < :before)
+ORDER BY id DESC LIMIT :limit
+
+-- name: list_job_ids_of_owner
+-- The same by the index on the owner.
+SELECT id FROM headrace_jobs
+WHERE owner = :owner AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+    AND (:before IS NULL OR id < :before)
 ORDER BY id DESC LIMIT :limit
 
 -- name: jobs_past_deadline

@@ -15,6 +15,17 @@ WHERE job = :job
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
+    AND (:worker IS NULL OR worker = :worker) AND (:owner IS NULL OR owner = :owner)
+    AND (:at IS NULL OR (created_at, id) < (:at, :id))
+ORDER BY id DESC LIMIT :limit
+
+-- name: list_live_of_owner
+-- By the index on the owner, which is in the order of ids as well.
+SELECT id, created_at FROM headrace_tasks INDEXED BY headrace_tasks_owner
+WHERE owner = :owner
+    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
+    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
     AND (:worker IS NULL OR worker = :worker)
     AND (:at IS NULL OR (created_at, id) < (:at, :id))
 ORDER BY id DESC LIMIT :limit
@@ -69,6 +80,18 @@ WHERE job = :job AND (finished_at, id) < (:before_at, :before_id)
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
     AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
+    AND (:owner IS NULL OR owner = :owner)
+ORDER BY finished_at DESC, id DESC LIMIT :limit
+
+-- name: list_done_of_owner
+-- Theirs, latest end first, whatever the others did.
+SELECT id, finished_at FROM headrace_history INDEXED BY headrace_history_owner
+WHERE owner = :owner AND (finished_at, id) < (:before_at, :before_id)
+    AND finished_at >= :since
+    AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+    AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
+    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
+    AND (:worker IS NULL OR worker = :worker) AND (:dead IS NULL OR (state = 'failed' AND dead_letter) = :dead)
 ORDER BY finished_at DESC, id DESC LIMIT :limit
 
 -- name: list_dead_letters
@@ -78,5 +101,5 @@ WHERE dead_letter AND state = 'failed' AND (finished_at, id) < (:before_at, :bef
     AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
     AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
     AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
-    AND (:worker IS NULL OR worker = :worker)
+    AND (:worker IS NULL OR worker = :worker) AND (:owner IS NULL OR owner = :owner)
 ORDER BY finished_at DESC, id DESC LIMIT :limit

@@ -110,7 +110,7 @@ DELETE FROM headrace_keys WHERE scope = 'ended:' || :task AND task = :task
 INSERT INTO headrace_tasks (
     id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job, critical,
     dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
-    eligible_at, order_at, expires_at, ready_at, waiting_on
+    eligible_at, order_at, expires_at, ready_at, waiting_on, owner
 )
 SELECT
     own.id, own.name, own.kind, own.queue, own.pool, 1, own.priority,
@@ -119,7 +119,8 @@ SELECT
     own.codec, own.version, own.options, own.gates, own.order_key, own.keyed, own.max_age, own.created_at,
     max(:now, own.created_at), :now, CASE WHEN own.job IS NULL THEN :now ELSE own.order_at END,
     CASE WHEN NOT own.linked THEN :now + CAST(own.max_age * 1000000 AS INTEGER) END,
-    CASE WHEN NOT own.linked AND NOT own.asks THEN :now END, CASE WHEN own.linked AND own.asks THEN 'approval' END
+    CASE WHEN NOT own.linked AND NOT own.asks THEN :now END, CASE WHEN own.linked AND own.asks THEN 'approval' END,
+    own.owner
 FROM (
     SELECT h.*,
         EXISTS (SELECT 1 FROM headrace_dependencies AS d WHERE d.task = h.id) AS linked,

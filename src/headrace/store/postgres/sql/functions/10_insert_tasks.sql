@@ -11,7 +11,7 @@ BEGIN
     INSERT INTO headrace.tasks AS made (
         id, name, kind, queue, pool, priority, state, max_attempts, job, critical, dead_letter, arguments, codec,
         version, options, gates, order_key, keyed, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at, ready_at,
-        waiting_on
+        waiting_on, owner
     )
     SELECT
         ids[t.place], t.name, t.kind, t.queue, t.pool, t.priority,
@@ -22,17 +22,20 @@ BEGIN
         coalesce((SELECT j.created_at FROM headrace.jobs j WHERE j.id = t.job), due.at),
         instant + make_interval(secs => t.max_age),
         CASE WHEN due.at <= instant AND NOT t.approval AND t.blocked IS NOT TRUE THEN instant END,
-        CASE WHEN t.blocked AND t.approval THEN 'approval' END
+        CASE WHEN t.blocked AND t.approval THEN 'approval' END,
+        -- And are the job's owner's, unless they say whose they are.
+        CASE WHEN t.owner IS NULL AND t.job IS NOT NULL THEN (SELECT j.owner FROM headrace.jobs j WHERE j.id = t.job)
+             ELSE t.owner END
     FROM ROWS FROM (
         json_to_recordset(given) AS (
             name text, kind text, queue text, pool text, priority integer, delay double precision, run_at timestamptz,
             max_attempts integer, max_age double precision, codec text, version integer, arguments text, options text,
             gates text, order_key text, keyed boolean, job bigint, critical boolean,
-            dead_letter boolean, approval boolean, blocked boolean
+            dead_letter boolean, approval boolean, blocked boolean, owner text
         )
     ) WITH ORDINALITY AS t (
         name, kind, queue, pool, priority, delay, run_at, max_attempts, max_age, codec, version, arguments, options,
-        gates, order_key, keyed, job, critical, dead_letter, approval, blocked, place
+        gates, order_key, keyed, job, critical, dead_letter, approval, blocked, owner, place
     )
     CROSS JOIN LATERAL (
         SELECT coalesce(t.run_at, instant + make_interval(secs => greatest(t.delay, 0))) AS at

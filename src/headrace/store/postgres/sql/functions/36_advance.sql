@@ -1,7 +1,8 @@
 -- What the end of tasks (they are in history by now) means for those that wait for them, as core.advance says: what can
 -- never run is cancelled, all the way down; what has nothing left to wait for is freed. One that has begun, and waits
 -- again for what ran again, waits for its end whatever that is. Returns what it cancelled.
--- Everything is looked up by the ids that ended, however large their jobs are. Where more wait for one task than a
+-- Everything is looked up by the ids that ended, however large their jobs are: one by one, because a plan that was made
+-- while history was empty would rather read all of it. Where more wait for one task than a
 -- transaction should free (store.base.RELEASED_AT_ONCE), a row of `releases` says how far `release` has come.
 CREATE OR REPLACE FUNCTION headrace.advance_v1(ids bigint[])
 RETURNS bigint[]
@@ -32,11 +33,11 @@ BEGIN
         WITH edges AS MATERIALIZED (
             SELECT h.id AS upstream, d.task, d.kind = 2 AS skips, CASE d.kind
                 WHEN 0 THEN h.state = 'completed' WHEN 1 THEN true ELSE h.state IN ('failed', 'rejected') END AS holds
-            FROM headrace.history h
+            FROM unnest(heads) AS x(id)
+            CROSS JOIN LATERAL (SELECT o.id, o.state FROM headrace.history o WHERE o.id = x.id LIMIT 1) AS h
             CROSS JOIN LATERAL (
                 SELECT e.task, e.kind FROM headrace.dependencies e WHERE e.upstream = h.id ORDER BY e.upstream, e.task LIMIT 1001
             ) AS d
-            WHERE h.id = ANY (heads)
         ), many AS MATERIALIZED (
             SELECT e.upstream FROM edges e GROUP BY e.upstream HAVING count(*) > 1000
         )
@@ -47,14 +48,17 @@ BEGIN
         lowered := lowered || coalesce(here, '{}');
         IF wide IS NOT NULL THEN
             SELECT array_agg(d.task), array_agg(d.kind = 2) INTO more_lost, more_skips
-            FROM headrace.history h JOIN headrace.dependencies d ON d.upstream = h.id
-            WHERE h.id = ANY (wide) AND CASE d.kind
+            FROM unnest(wide) AS x(id)
+            CROSS JOIN LATERAL (SELECT o.id, o.state FROM headrace.history o WHERE o.id = x.id LIMIT 1) AS h
+            JOIN headrace.dependencies d ON d.upstream = h.id
+            WHERE CASE d.kind
                 WHEN 0 THEN h.state <> 'completed' WHEN 1 THEN false ELSE h.state NOT IN ('failed', 'rejected') END;
             lost := coalesce(lost, '{}') || coalesce(more_lost, '{}');
             skips := coalesce(skips, '{}') || coalesce(more_skips, '{}');
             INSERT INTO headrace.releases AS r (upstream, state, after)
-            SELECT h.id, h.state, 0 FROM headrace.history h
-            WHERE h.id = ANY (wide) AND EXISTS (
+            SELECT h.id, h.state, 0 FROM unnest(wide) AS x(id)
+            CROSS JOIN LATERAL (SELECT o.id, o.state FROM headrace.history o WHERE o.id = x.id LIMIT 1) AS h
+            WHERE EXISTS (
                 SELECT FROM headrace.dependencies d WHERE d.upstream = h.id AND CASE d.kind
                     WHEN 0 THEN h.state = 'completed' WHEN 1 THEN true ELSE h.state IN ('failed', 'rejected') END
             )

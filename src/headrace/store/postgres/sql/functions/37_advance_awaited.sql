@@ -6,7 +6,9 @@ LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
 DECLARE
-    awaited bigint[] := ARRAY(SELECT h.id FROM headrace.history h WHERE h.id = ANY (ids) AND h.keyed);
+    awaited bigint[] := ARRAY(
+        SELECT x.id FROM unnest(ids) AS x(id)
+        WHERE (SELECT o.keyed FROM headrace.history o WHERE o.id = x.id LIMIT 1));
 BEGIN
     IF awaited <> '{}' THEN
         PERFORM headrace.advance_v1(awaited);

@@ -12,7 +12,9 @@ BEGIN
     SELECT array_agg(h.id) FILTER (WHERE h.keyed), array_agg(h.id) FILTER (WHERE h.gates IS NOT NULL),
            array_agg(h.gates) FILTER (WHERE h.gates IS NOT NULL)
     INTO keyed_ids, gated_ids, texts
-    FROM headrace.history h WHERE h.id = ANY (ids);
+    FROM unnest(ids) AS x(id)
+    -- One by one: see advance_v1.
+    CROSS JOIN LATERAL (SELECT o.id, o.keyed, o.gates FROM headrace.history o WHERE o.id = x.id LIMIT 1) AS h;
     IF keyed_ids IS NOT NULL THEN
         -- Free at once, or when its time to live is over (an idem key has its expiry from the enqueue). The name of a
         -- unique key stays with the task under a scope of its own, as expired since ever, so that a manual retry knows

@@ -21,7 +21,7 @@ BEGIN
             id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
             worker, job, critical, dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age,
             created_at, enqueued_at, eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress,
-            finished_at, error_class, error_message
+            finished_at, error_class, error_message, owner
         )
         SELECT
             m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, new_state,
@@ -30,7 +30,7 @@ BEGIN
             m.attempt + (m.worker IS NOT NULL AND m.started_at IS NOT NULL)::integer, m.losses, m.run_no, m.max_attempts,
             m.worker, m.job, m.critical, m.dead_letter, m.arguments, m.codec, m.version, m.options, m.gates,
             m.order_key, m.keyed, m.max_age, m.created_at, m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at,
-            m.started_at, m.cancelling_at, m.progress, clock.at, new_error_class, new_error_message
+            m.started_at, m.cancelling_at, m.progress, clock.at, new_error_class, new_error_message, m.owner
         FROM moved m, clock
     ), tried AS (
         -- What was entered is charged, as it would be had its worker answered.

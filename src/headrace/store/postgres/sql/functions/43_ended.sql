@@ -21,7 +21,10 @@ BEGIN
                    -- Where a task waits for just this failure, or for the end whatever it is, that one runs first.
                    SELECT FROM headrace.dependencies d WHERE d.upstream = h.id AND d.kind <> 0
                ) ELSE false END) AS broken
-        FROM headrace.history h WHERE h.id = ANY (ended) AND h.job IS NOT NULL GROUP BY h.job ORDER BY h.job
+        FROM unnest(ended) AS x(id)
+        -- One by one: see advance_v1.
+        CROSS JOIN LATERAL (SELECT o.id, o.job, o.state, o.critical FROM headrace.history o WHERE o.id = x.id LIMIT 1) AS h
+        WHERE h.job IS NOT NULL GROUP BY h.job ORDER BY h.job
     LOOP
         with_jobs := with_jobs || headrace.count_job_v1(
             counted.job, counted.completed, counted.failed, counted.cancelled, counted.broken);

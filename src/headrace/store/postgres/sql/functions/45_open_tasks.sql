@@ -102,7 +102,7 @@ BEGIN
         INSERT INTO headrace.tasks AS t (
             id, name, kind, queue, pool, lane, priority, state, claim_no, attempt, losses, run_no, max_attempts, job,
             critical, dead_letter, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at, enqueued_at,
-            eligible_at, order_at, expires_at, ready_at, waiting_on
+            eligible_at, order_at, expires_at, ready_at, waiting_on, owner
         )
         SELECT g.id, g.name, g.kind, g.queue, g.pool, 1, g.priority,
                CASE WHEN s.blocked THEN 'blocked' WHEN s.approval THEN 'pending_approval' ELSE 'pending' END,
@@ -111,7 +111,7 @@ BEGIN
                g.order_key, g.keyed, g.max_age, g.created_at, instant, instant, CASE WHEN g.job IS NULL THEN instant ELSE g.order_at END,
                instant + make_interval(secs => g.max_age),
                CASE WHEN NOT s.blocked AND NOT s.approval THEN instant END,
-               CASE WHEN s.blocked AND s.approval THEN 'approval' END
+               CASE WHEN s.blocked AND s.approval THEN 'approval' END, g.owner
         FROM gone g JOIN shape s ON s.id = g.id
         RETURNING t.id, t.queue, t.state
     ), tried AS (

@@ -141,13 +141,14 @@ BEGIN
             coalesce(t.started_at, CASE WHEN s.ran_for IS NOT NULL
                 THEN greatest(t.claimed_at, instant - make_interval(secs => s.ran_for)) END) AS started_at,
             s.charged, s.attempt_state, s.result, s.result_ref, s.result_ttl, s.error_class, s.error_message,
-            s.traceback, s.exit_code, t.dead_letter OR s.dead_letter AS dead_letter, s.recorded_by, s.executor
+            s.traceback, s.exit_code, t.dead_letter OR s.dead_letter AS dead_letter, s.recorded_by, s.executor,
+            t.owner
     ), kept AS (
         INSERT INTO headrace.history (
             id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
             worker, job, critical, arguments, codec, version, options, gates, order_key, keyed, max_age, created_at,
             enqueued_at, eligible_at, order_at, expires_at, claimed_at, started_at, cancelling_at, progress,
-            finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message, executor
+            finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message, executor, owner
         )
         SELECT m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, m.state, m.reason, m.claim_no,
                m.attempt + m.charged::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
@@ -157,7 +158,7 @@ BEGIN
                instant + make_interval(secs => m.result_ttl),
                coalesce(m.error_class, CASE WHEN m.reason = 'expired' THEN 'headrace.Expired' END),
                coalesce(m.error_message, CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END),
-               m.executor
+               m.executor, m.owner
         FROM moved m
     ), tried AS (
         INSERT INTO headrace.attempts AS a (
@@ -192,6 +193,9 @@ BEGIN
     END IF;
     IF gated_ids IS NOT NULL THEN
         PERFORM headrace.free_gates_v1(gated_ids, texts);
+    END IF;
+    IF n_failed > 0 THEN
+        PERFORM headrace.publish_failures_v1(ended);
     END IF;
     IF n_completed + n_failed > 0 THEN
         UPDATE headrace.workers w

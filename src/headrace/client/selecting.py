@@ -1,27 +1,34 @@
-"""Dead letters by what they are, page by page: however many there are, one page is in memory."""
+"""Tasks by what they are, page by page: however many there are, one page is in memory."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
+from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import Store
 
-_PAGE = 200
+PAGE = 200  # what one transaction of a bulk act takes
 _LAST_ID = 2**63 - 1
 COUNTED = 1_000  # before a bulk act asks, it counts up to here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Newest first, of those that failed from `since` to `until`.
+    """Newest first, of those that ended (or, where they have not, were created) from `since` to `until`.
 
-    What becomes a dead letter after the first page is not part of it, nor, with `until`, of another walk.
+    What comes after the first page is not part of it, nor, with `until`, of another walk.
     """
 
+    states: tuple[TaskState, ...] = ()
     queues: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    job: int | None = None
+    worker: str | None = None
+    owner: str | None = None
+    dead_letter: bool | None = None
     errors: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
@@ -35,13 +42,26 @@ class Selection:
         now = await store.now()
         return replace(self, until=now if self.until is None else min(self.until, now))
 
-    async def pages(self, store: Store) -> AsyncIterator[list[TaskRecord]]:
-        """Walks the index of dead letters; a page that was acted on may be gone, the next one begins behind it."""
-        before = None if self.until is None else (self.until, _LAST_ID)
+    async def pages(
+        self, store: Store, *, before: tuple[datetime, int] | None = None
+    ) -> AsyncIterator[list[TaskRecord]]:
+        """A page that was acted on may be gone, the next one begins behind it. `before` goes on behind a record."""
+        if self.until is not None and (before is None or before[0] > self.until):
+            before = (self.until, _LAST_ID)
         left = self.limit
         while left is None or left > 0:
             page = await store.list(
-                TaskFilter(dead_letter=True, queues=self.queues, names=self.names, limit=_PAGE, before=before)
+                TaskFilter(
+                    states=self.states,
+                    queues=self.queues,
+                    names=self.names,
+                    job=self.job,
+                    worker=self.worker,
+                    owner=self.owner,
+                    dead_letter=self.dead_letter,
+                    limit=PAGE,
+                    before=before,
+                )
             )
             found = [record for record in page if self._recent(record) and self.takes(record)][:left]
             if found:
@@ -49,9 +69,9 @@ class Selection:
             if left is not None:
                 left -= len(found)
             last = page[-1] if page else None
-            if last is None or last.finished_at is None or len(page) < _PAGE or not self._recent(last):
+            if last is None or len(page) < PAGE or not self._recent(last):
                 return
-            before = (last.finished_at, last.id)
+            before = (_instant(last), last.id)
 
     async def count(self, store: Store, *, most: int = COUNTED) -> int:
         """How many, up to one more than `most`."""
@@ -63,7 +83,7 @@ class Selection:
         return n
 
     def _recent(self, record: TaskRecord) -> bool:
-        return self.since is None or (record.finished_at is not None and record.finished_at >= self.since)
+        return self.since is None or _instant(record) >= self.since
 
 
 @dataclass(slots=True)
@@ -74,13 +94,13 @@ class Tally:
     changed: int = 0
     kept: list[int] | None = None  # the first ones that were not changed
 
-    def add(self, wanted: Sequence[int], changed: Sequence[int]) -> None:
+    def add(self, wanted: Sequence[int], changed: Iterable[int]) -> None:
+        done = set(changed).intersection(wanted)
         self.matched += len(wanted)
-        self.changed += len(changed)
+        self.changed += len(done)
         if self.kept is None:
             self.kept = []
-        missing = set(wanted) - set(changed)
-        self.kept += [id for id in wanted if id in missing][: 20 - len(self.kept)]
+        self.kept += [id for id in wanted if id not in done][: 20 - len(self.kept)]
 
 
 async def act_on(
@@ -88,13 +108,32 @@ async def act_on(
     selection: Selection,
     act: Callable[[Sequence[int]], Awaitable[Sequence[int]]],
     tally: Tally,
-    advance: Callable[[int], object],
+    advance: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Each page is one transaction: an interruption leaves whole pages done."""
     async for page in selection.pages(store):
         ids = [record.id for record in page]
         tally.add(ids, await act(ids))
         advance(len(ids))
+
+
+async def answer_for(
+    store: Store,
+    selection: Selection,
+    act: Callable[[Sequence[TaskRecord]], Awaitable[Iterable[str]]],
+    advance: Callable[[int], object] = lambda _: None,
+) -> Counter[str]:
+    """Act page by page on what matches at the instant at which this begins; how many had which answer."""
+    answers: Counter[str] = Counter()
+    async for page in (await selection.up_to_now(store)).pages(store):
+        answers.update(await act(page))
+        advance(len(page))
+    return answers
+
+
+def _instant(record: TaskRecord) -> datetime:
+    """By which lists are sorted."""
+    return record.finished_at or record.created_at
 
 
 def _is(error_class: str, wanted: str) -> bool:

@@ -1,0 +1,37 @@
+"""What a caller submits runs at once, or waits until an operator has approved it. Pure."""
+
+from headrace.core.accounts import Role
+from headrace.core.payload import loads
+from headrace.core.task import NewTask
+from headrace.server.auth.caller import Caller
+
+
+def needs_approval(caller: Caller, task: NewTask) -> bool:
+    """Commands of users always wait; a function does where it was declared so: `@app.task(approval="operator")`.
+
+    Admins never wait, operators only for what was declared to need an admin. Nor does anybody in a server without
+    users, where the caller is an admin. Nothing is placed or reserved for a task that waits: approved it joins its
+    queue, and takes what is free then.
+    """
+    asked = asked_role(task.options)
+    if task.kind != "command" and asked is None:
+        return False
+    return not caller.role.reaches(Role(asked) if asked in Role else Role.OPERATOR)
+
+
+def asked_role(options: str) -> str | None:
+    """The role that a task's stored options ask for, of whoever decides."""
+    # Most tasks ask for none, and their options need not be read to see it.
+    return loads(options).get("approval", {}).get("role") if '"approval"' in options else None
+
+
+def may_decide(caller: Caller, wanted: str | None) -> bool:
+    """Whether they may approve or reject a task that asks for this role; their own ones are no exception.
+
+    A role that is none of ours (`approve(role="finance")` in a workflow) is for admins to answer for.
+    """
+    if not caller.role.reaches(Role.OPERATOR):
+        return False
+    if wanted is None:
+        return True
+    return caller.role.reaches(Role(wanted)) if wanted in Role else caller.role is Role.ADMIN

@@ -1,0 +1,76 @@
+"""Who may watch what: the same answer for a WebSocket and an event stream."""
+
+from fastapi import WebSocket
+from fastapi.requests import HTTPConnection
+
+from headrace.app import App
+from headrace.core.accounts import Scope
+from headrace.server.access import authenticate
+from headrace.server.auth.caller import Caller
+from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
+from headrace.server.problems import Problem
+
+# What a browser's WebSocket offers, because it can send no other header: ["headrace.live", "headrace.token.<token>"].
+SUBPROTOCOL = "headrace.live"
+_TOKEN = "headrace.token."
+_LARGEST_ID = 2**63 - 1
+
+
+async def caller_of(connection: HTTPConnection) -> Caller:
+    """Problem(401); Problem(403), also when a page of another origin uses the cookie of its visitor."""
+    caller = await authenticate(_with_token(connection))
+    if Scope.READ not in caller.scopes:
+        raise Problem(403, "Forbidden", "this needs the scope 'read'")
+    return caller
+
+
+async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
+    """What they ask for. Problem(404); Problem(403) when it is another's."""
+    match kind:
+        case "queues":
+            return QueueFigures()
+        case "system":
+            return SystemFigures()
+        case "tasks":
+            number = _number(id, "task")
+            task = (await app.engine.run(lambda store: store.get([number]))).get(number)
+            if task is None:
+                raise Problem(404, "Not Found", f"no task {id}")
+            _check(caller, task.owner, f"task {id}")
+            return TaskSource(number)
+        case _:
+            number = _number(id, "job")
+            job = await app.engine.run(lambda store: store.get_job(number))
+            if job is None:
+                raise Problem(404, "Not Found", f"no job {id}")
+            _check(caller, job.owner, f"job {id}")
+            return JobStatus(number) if kind == "status" else JobLogs(number)
+
+
+def subprotocol(websocket: WebSocket) -> str | None:
+    """The one to answer with: a browser that offers some goes on only when one is taken."""
+    offered: list[str] = websocket.scope.get("subprotocols") or []
+    return SUBPROTOCOL if SUBPROTOCOL in offered else next((each for each in offered if each.startswith(_TOKEN)), None)
+
+
+def _with_token(connection: HTTPConnection) -> HTTPConnection:
+    """As if the token of the subprotocol had come in the header."""
+    if connection.scope["type"] != "websocket" or "authorization" in connection.headers:
+        return connection
+    offered: list[str] = connection.scope.get("subprotocols") or []
+    token = next((each.removeprefix(_TOKEN) for each in offered if each.startswith(_TOKEN)), None)
+    if token is None:
+        return connection
+    header = (b"authorization", b"Bearer " + token.encode("latin-1", "replace"))
+    return HTTPConnection({**connection.scope, "headers": [*connection.scope["headers"], header]})
+
+
+def _number(id: str, what: str) -> int:
+    if not (id.isascii() and id.isdigit() and int(id[:20]) <= _LARGEST_ID and len(id) < 20):
+        raise Problem(404, "Not Found", f"no {what} {id[:50]!r}")
+    return int(id)
+
+
+def _check(caller: Caller, owner: str | None, what: str) -> None:
+    if not caller.may_see(owner):
+        raise Problem(403, "Forbidden", f"{what} belongs to somebody else")

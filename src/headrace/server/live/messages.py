@@ -1,0 +1,112 @@
+"""What watchers are sent: encoded once, whoever and however many they are. Ids are texts: JavaScript rounds numbers."""
+
+from typing import Any
+
+import orjson
+
+from headrace.core.live import JobEvent, JobLine
+from headrace.core.task import JobRecord, QueueRecord, TaskRecord
+from headrace.store.base import LogLine
+
+VALUES = "value"  # what `current.stream` writes among the lines of a task
+# Where in a sequence something is: (seq,) in a job, (claim_no, seq) in a task. Compared as tuples.
+type Position = tuple[int, ...]
+BEGINNING: Position = (-1,)
+
+
+class Message:
+    """`position` is None for one that shows a state as it is now: the next one takes its place."""
+
+    __slots__ = ("_buffered", "_events", "kind", "position", "size", "text")
+
+    def __init__(self, kind: str, fields: dict[str, Any], position: Position | None = None) -> None:
+        self.kind = kind
+        self.position = position
+        self.text = orjson.dumps({"type": kind, **fields}).decode()
+        self.size = len(self.text)
+        self._buffered: str | None = None
+        self._events: dict[bool, bytes] = {}
+
+    @property
+    def buffered(self) -> str:
+        """The same for who came late: it is older than their connection."""
+        if self._buffered is None:
+            self._buffered = f'{self.text[:-1]},"buffered":true}}'
+        return self._buffered
+
+    def event(self, *, buffered: bool) -> bytes:
+        """As a server-sent event. JSON has no line breaks, so it is one line of data."""
+        found = self._events.get(buffered)
+        if found is None:
+            number = "" if self.position is None else f"id: {shown(self.position)}\n"
+            data = self.buffered if buffered else self.text
+            found = self._events[buffered] = f"{number}event: {self.kind}\ndata: {data}\n\n".encode()
+        return found
+
+
+def shown(position: Position) -> str:
+    return ".".join(str(number) for number in position)
+
+
+def read_position(text: str, *, parts: int) -> Position:
+    """What `shown` wrote, or a beginning of it. ValueError."""
+    position = tuple(int(part) for part in text.split("."))
+    if len(position) > parts or any(not -1 <= number < 2**63 for number in position):
+        raise ValueError(f"{text!r} is no place in this sequence")
+    return position
+
+
+PING = '{"type":"ping"}'
+PING_EVENT = b": ping\n\n"
+
+
+def job_event(event: JobEvent) -> Message:
+    counts = {"total": event.total, "completed": event.completed, "failed": event.failed, "cancelled": event.cancelled}
+    data = {"job": str(event.job), **counts, "at": event.at}
+    return Message("job_status_update", {"status": event.state, "data": data, "seq": event.seq}, (event.seq,))
+
+
+def job_as_it_is(job: JobRecord) -> Message:
+    """Of a job that has no event yet: the first one is still to come, as 0."""
+    counts = {"total": job.total, "completed": job.completed, "failed": job.failed, "cancelled": job.cancelled}
+    data = {"job": str(job.id), **counts, "at": job.completed_at or job.started_at or job.created_at}
+    return Message("job_status_update", {"status": job.state, "data": data, "seq": -1}, BEGINNING)
+
+
+def job_line(line: JobLine) -> Message:
+    fields = {"message": line.line, "seq": line.seq, "stream": line.stream, "task": str(line.task)}
+    return Message("task_log_message", {**fields, "claim_no": line.claim_no, "at": line.at}, (line.seq,))
+
+
+def task_line(line: LogLine) -> Message:
+    """A line, or a value that the task streamed: both are numbered by the claim."""
+    place = {"claim_no": line.claim_no, "seq": line.seq, "task": str(line.task), "at": line.at}
+    position = (line.claim_no, line.seq)
+    if line.stream == VALUES:
+        return Message("task_stream_value", {"value": _read(line.line), **place}, position)
+    return Message("task_log_message", {"message": line.line, "stream": line.stream, **place}, position)
+
+
+def task_state(task: TaskRecord) -> Message:
+    progress = None if task.progress is None else _read(task.progress)
+    fields = {"task": str(task.id), "status": task.state, "reason": task.reason, "progress": progress}
+    counts = {"attempt": task.attempt, "max_attempts": task.max_attempts, "claim_no": task.claim_no}
+    error = {"error_class": task.error_class, "error_message": task.error_message}
+    return Message("task_update", {**fields, **counts, **error, "run_no": task.run_no})
+
+
+def _read(text: str) -> Any:
+    """JSON, or the text itself where it is none (JSON that was cut)."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def queue_figures(queues: list[QueueRecord]) -> Message:
+    shown_queues = [{"name": queue.name, "paused": queue.paused, "depths": dict(queue.depths)} for queue in queues]
+    return Message("queues", {"queues": shown_queues})
+
+
+def system_figures(tasks: dict[str, int], workers: dict[str, int]) -> Message:
+    return Message("system", {"tasks": tasks, "workers": workers})

@@ -1,0 +1,1 @@
+"""What happens to every request before and after its route. Plain ASGI: no task of its own, no copy of a stream."""

@@ -1,0 +1,17 @@
+"""Events over the wire: what tasks wait for that is no task."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from headrace.server.models.base import Given, Id, Json, Shown
+
+
+class NewEvent(Given):
+    event: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(examples=["payment.received"])
+    key: Annotated[str, StringConstraints(max_length=200)] = Field(default="", examples=["order-17"])
+    payload: Json = Field(default=None, examples=[{"amount": 12}])
+
+
+class EventSent(Shown):
+    id: Id

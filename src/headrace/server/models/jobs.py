@@ -1,0 +1,137 @@
+"""Jobs over the wire."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from headrace.core.states import JobState, TaskState
+from headrace.core.task import EdgeKind
+from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Page, Seconds, Shown
+from headrace.server.models.tasks import Command
+
+MOST_NODES = 1000  # of one request
+
+
+class NewNode(Given):
+    """A task of a job. In `args` and `kwargs`, `{"$result": "key"}` stands for what the task of that key returns."""
+
+    key: Name | None = Field(default=None, description="By which later ones name it", examples=["load"])
+    name: Name | None = Field(default=None, description="The task's name or alias", examples=["tasks.load"])
+    command: Command | None = Field(default=None, description="In place of a name")
+    args: list[Json] = Field(default_factory=list, max_length=1000)
+    kwargs: dict[str, Json] = Field(default_factory=dict, max_length=1000)
+    after: list[Name] = Field(default_factory=list, max_length=MOST_NODES, description="Keys of earlier tasks")
+    kind: Literal["on_success", "on_done", "on_failure"] = Field(
+        default="on_success", description="When those of `after` let it run"
+    )
+    queue: Name | None = None
+    priority: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    critical: bool | None = Field(default=None, description="Whether its failure fails the job")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.name is None) == (self.command is None):
+            raise ValueError("give either the name of a task, or a command")
+        if self.command is not None and (self.args or self.kwargs):
+            raise ValueError("a command has argv, not args and kwargs")
+        return self
+
+
+class NewJobRequest(Given):
+    """A job and its tasks, in an order in which each comes after those it waits for. One transaction."""
+
+    name: Name = Field(examples=["nightly"])
+    description: Note | None = None
+    tasks: list[NewNode] = Field(min_length=1, max_length=MOST_NODES)
+    timeout: Seconds | None = Field(default=None, gt=0, description="Seconds until it fails; left out: the setting")
+    metadata: dict[str, Json] = Field(default_factory=dict, max_length=1000)
+
+
+class MoreTasks(Given):
+    """Tasks for a job that is not over."""
+
+    tasks: list[NewNode] = Field(min_length=1, max_length=MOST_NODES)
+    after: list[Id] = Field(
+        default_factory=list, max_length=MOST_NODES, description="Ids of tasks of this job that all of them wait for"
+    )
+
+
+class JobShown(Shown):
+    id: Id
+    name: str
+    description: str | None
+    state: JobState
+    reason: str | None
+    run_no: int
+    owner: str | None
+    created_at: Instant
+    started_at: Instant | None
+    completed_at: Instant | None
+    deadline_at: Instant | None
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+    running: int
+    open: int = Field(description="Tasks that have not ended")
+    metadata: Json
+
+
+class NodeShown(Shown):
+    id: Id
+    name: str
+    task: str
+    state: TaskState
+    reason: str | None
+    critical: bool
+    attempts: int
+    queue: str
+    waiting_on: str | None
+    created_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    took: float | None = Field(description="Seconds of its last execution")
+    error: str | None
+    progress: Json
+
+
+class EdgeShown(Shown):
+    task: Id
+    upstream: Id
+    kind: EdgeKind
+    passes: bool = Field(description="Its result")
+
+
+class GraphShown(Shown):
+    job: JobShown
+    nodes: list[NodeShown]
+    edges: list[EdgeShown]
+    complete: bool = Field(description="False: the job has more tasks than were asked for")
+
+
+class JobEventShown(Shown):
+    seq: int = Field(description="From 0, without gaps")
+    at: Instant
+    state: JobState
+    total: int
+    completed: int
+    failed: int
+    cancelled: int
+
+
+class JobLineShown(Shown):
+    seq: int = Field(description="From 0, without gaps, over all its tasks")
+    task: Id
+    claim_no: int
+    at: Instant
+    stream: str
+    line: str
+
+
+class Ids(Shown):
+    ids: list[int]
+
+
+JobPage = Page[JobShown]
+JobEventPage = Page[JobEventShown]
+JobLinePage = Page[JobLineShown]

@@ -1,0 +1,231 @@
+"""Tasks over the wire."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from headrace.core.states import AttemptState, TaskState
+from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Page, Seconds, Shown, When
+
+MOST_TASKS = 1000  # of one batch
+
+_Word = Annotated[str, StringConstraints(max_length=100_000)]
+_Key = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+
+
+class Command(Given):
+    """A program on a worker. No shell reads it."""
+
+    argv: list[_Word] = Field(min_length=1, max_length=1000, examples=[["python", "train.py"]])
+    env: dict[str, _Word] | None = Field(default=None, max_length=1000, description="Added to the worker's own")
+    cwd: str | None = Field(default=None, max_length=4096)
+    stdin: str | None = None
+
+
+class Submission(Given):
+    """A call of a registered task, or a command. Options that are left out are those of the task."""
+
+    name: Name | None = Field(default=None, description="The task's name or alias", examples=["tasks.welcome"])
+    command: Command | None = Field(default=None, description="In place of a name")
+    args: list[Json] = Field(default_factory=list, max_length=1000)
+    kwargs: dict[str, Json] = Field(default_factory=dict, max_length=1000, examples=[{"user_id": 7}])
+    queue: Name | None = Field(default=None, examples=["mail"])
+    priority: int | None = Field(default=None, ge=-(2**31), lt=2**31, description="Higher first")
+    delay: Seconds | None = Field(default=None, description="Seconds from now")
+    run_at: When | None = Field(default=None, description="An instant, in place of a delay")
+    unique: _Key | bool | None = Field(
+        default=None, description="A key that one unfinished task may hold; true: its name and arguments"
+    )
+    on_conflict: Literal["return", "reject", "replace"] | None = Field(
+        default=None, description="What becomes of it while the key is held. To replace is for operators"
+    )
+    idempotency_key: _Key | None = Field(default=None, description="As the header Idempotency-Key; of this caller")
+    order_key: _Key | None = Field(default=None, description="One at a time, in order, of this key")
+    timeout: Seconds | None = Field(default=None, gt=0)
+    soft_timeout: Seconds | None = Field(default=None, gt=0)
+    max_age: Seconds | None = None
+    result_ttl: Seconds | None = None
+    job: Id | None = Field(default=None, description="A job that is not over")
+    tags: list[Name] | None = Field(default=None, max_length=100)
+    metadata: dict[str, Json] | None = Field(default=None, max_length=1000)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.name is None) == (self.command is None):
+            raise ValueError("give either the name of a task, or a command")
+        if self.command is not None and (self.args or self.kwargs):
+            raise ValueError("a command has argv, not args and kwargs")
+        if self.delay is not None and self.run_at is not None:
+            raise ValueError("give either delay or run_at")
+        return self
+
+
+class Batch(Given):
+    """All of them are written in one transaction, or none."""
+
+    tasks: list[Submission] = Field(min_length=1, max_length=MOST_TASKS)
+
+
+class Submitted(Shown):
+    id: Id
+    name: str = Field(examples=["tasks.welcome"])
+    queue: str = Field(examples=["default"])
+    state: TaskState
+    created: bool = Field(description="False: a task with this key was there already, and this is that one")
+
+
+class BatchSubmitted(Shown):
+    items: list[Submitted]
+
+
+class TaskError(Shown):
+    error_class: str | None = Field(examples=["builtins.ValueError"])
+    message: str | None = Field(examples=["no such user"])
+
+
+class TaskSummary(Shown):
+    id: Id
+    name: str = Field(examples=["tasks.welcome"])
+    label: str | None = Field(description="How its composition calls it")
+    kind: Literal["function", "command", "session"]
+    queue: str
+    lane: Literal["primary", "retry"]
+    priority: int
+    state: TaskState
+    reason: str | None = Field(description="Why it is in its state, where the state alone does not say")
+    dead_letter: bool
+    attempt: int = Field(description="Executions that were charged so far")
+    max_attempts: int
+    run_no: int = Field(description="Rises with each retry by hand")
+    worker: str | None
+    job: int | None
+    owner: str | None = Field(description="In whose name it runs")
+    waiting_on: str | None
+    created_at: Instant
+    enqueued_at: Instant
+    eligible_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    progress: Json = Field(description="The last that it said: value, total, message")
+    error: TaskError | None
+
+
+class AttemptShown(Shown):
+    claim_no: int
+    run_no: int
+    attempt: int | None = Field(description="Its number among the charged ones; null when it was not charged")
+    state: AttemptState
+    charged: bool
+    worker: str | None
+    executor: str | None
+    claimed_at: Instant | None
+    started_at: Instant | None
+    finished_at: Instant | None
+    error: TaskError | None
+    traceback: str | None
+    exit_code: int | None
+    late_state: str | None = Field(description="What was reported after the claim was lost, and refused")
+    late_at: Instant | None
+    log_ref: str = Field(description="Its lines: logs?claim=…", examples=["logs/17/3"])
+
+
+class Approval(Shown):
+    status: Literal["pending", "approved", "rejected"]
+    by: str | None
+    at: Instant | None
+    note: str | None
+
+
+class Timings(Shown):
+    """Seconds, where they are known."""
+
+    waited: float | None = Field(description="From being enqueued to the start of the last execution")
+    ran: float | None = Field(description="The last execution")
+
+
+class TaskDetail(TaskSummary):
+    arguments: Json = Field(description="By parameter. Secrets are taken out")
+    metadata: dict[str, Json]
+    tags: list[str]
+    losses: int
+    critical: bool
+    claimed_at: Instant | None
+    expires_at: Instant | None
+    cancelling_at: Instant | None
+    result_expires_at: Instant | None
+    has_result: bool
+    timings: Timings
+    approval: Approval | None = Field(description="Null when nobody had to approve it")
+    attempts: list[AttemptShown]
+
+
+class TaskResult(Shown):
+    id: Id
+    state: TaskState
+    value: Json = Field(description="What it returned; null until it has completed. Secrets are taken out")
+    error: TaskError | None
+    expires_at: Instant | None
+
+
+class LogLineShown(Shown):
+    claim_no: int
+    seq: int
+    at: Instant
+    stream: str
+    line: str
+
+
+class CancelAnswered(Shown):
+    id: Id
+    answer: Literal["cancelled", "cancelling"] = Field(description="cancelling: its worker is told to stop it")
+
+
+class Retried(Shown):
+    ids: list[int] = Field(description="What runs again: it, and what had been cancelled because of it")
+
+
+class CancelRequest(Given):
+    reason: Literal["user", "killed", "stopped"] = "user"
+
+
+class Decision(Given):
+    note: Note | None = Field(default=None, examples=["budget is fine"])
+
+
+class Criteria(Given):
+    """What a bulk act is about. An empty one is refused: say `all`."""
+
+    status: list[Name] = Field(default_factory=list, max_length=20, examples=[["failed"]])
+    queue: list[Name] = Field(default_factory=list, max_length=100)
+    name: list[Name] = Field(default_factory=list, max_length=100)
+    job: Id | None = None
+    worker: Name | None = None
+    dead_letter: bool | None = None
+    owner: Name | None = None
+    all: bool = Field(default=False, description="Whatever there is")
+    limit: int | None = Field(default=None, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        narrowed = any((self.status, self.queue, self.name, self.job, self.worker, self.owner)) or (
+            self.dead_letter is not None
+        )
+        if not narrowed and not self.all:
+            raise ValueError("this would be every task there is: narrow it down, or say all: true")
+        return self
+
+
+class BulkAnswer(Shown):
+    """How many tasks had which answer."""
+
+    answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
+
+
+class Requeued(Shown):
+    """What was put back in line, by where it was found."""
+
+    answers: dict[str, int] = Field(examples=[{"held": 3}])
+
+
+TaskPage = Page[TaskSummary]
+LogPage = Page[LogLineShown]

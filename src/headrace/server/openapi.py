@@ -1,0 +1,102 @@
+"""The OpenAPI document: what FastAPI derives from the routes, with what it cannot know: who may call, and problems."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from headrace.server.auth.authenticating import COOKIE, CSRF_HEADER
+from headrace.server.problems import MEDIA_TYPE, ProblemDocument, phrase
+
+DESCRIPTION = """\
+Tasks, jobs, queues, schedules and workers of one ledger.
+
+- **Who calls**: `Authorization: Bearer hr_…`, or the cookie of a session, then with `X-CSRF-Token` for every act.
+- **Errors** are problem documents (RFC 9457) with the id of the request, which is in `X-Request-ID` of every answer.
+- **Lists** are read page by page: give `cursor` the `next` of the page before.
+"""
+TAGS: list[dict[str, Any]] = [
+    {"name": "tasks", "description": "Submit, look at, retry, cancel and delete tasks."},
+    {"name": "jobs", "description": "Groups and graphs of tasks."},
+    {"name": "queues", "description": "Depths and lanes; pause, resume and limit."},
+    {"name": "dead letters", "description": "What failed for good: replay it or discard it."},
+    {"name": "schedules", "description": "What is enqueued by itself."},
+    {"name": "workers", "description": "Who works."},
+    {"name": "breakers", "description": "Services that are spared for a while."},
+    {"name": "events", "description": "What tasks wait for, and who is told what happened."},
+    {"name": "results", "description": "What tasks returned."},
+    {"name": "live", "description": "What is shown while it happens."},
+    {"name": "session", "description": "Log in, log out, who am I."},
+    {"name": "tokens", "description": "Secrets for programs."},
+    {"name": "users", "description": "Who may do what."},
+    {"name": "audit", "description": "Who did what, and how it ended."},
+    {"name": "health", "description": "For probes and Prometheus."},
+]
+_STATUSES = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": ProblemDocument, "description": phrase(status)} for status in _STATUSES
+}
+_PROBLEM = "#/components/schemas/ProblemDocument"
+_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token: `hr_…`"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": COOKIE,
+        "description": f"From `POST /api/v1/session`. Acts need the header `{CSRF_HEADER}`, too.",
+    },
+}
+
+
+def describe(api: FastAPI) -> None:
+    """Replaces `api.openapi`; the document is made when it is first asked for."""
+
+    def document() -> dict[str, Any]:
+        if api.openapi_schema is None:
+            api.openapi_schema = _document(api)
+        return api.openapi_schema
+
+    api.openapi = document
+
+
+def permission_of(route: APIRoute) -> Any:
+    """The check that `permit(…)` made, with its `scope` and `role`; None for a route that anybody may call."""
+    return _permission(route.dependant)
+
+
+def _permission(dependant: Dependant) -> Any:
+    if hasattr(dependant.call, "scope") and hasattr(dependant.call, "role"):
+        return dependant.call
+    found = (_permission(each) for each in dependant.dependencies)
+    return next((each for each in found if each is not None), None)
+
+
+def _document(api: FastAPI) -> dict[str, Any]:
+    made = get_openapi(
+        title=api.title, version=api.version, description=api.description, routes=api.routes, tags=api.openapi_tags
+    )
+    made.setdefault("components", {})["securitySchemes"] = _SCHEMES
+    for path in made["paths"].values():
+        for operation in path.values():
+            for response in operation.get("responses", {}).values():
+                content = response.get("content", {})
+                if _is_problem(content.get("application/json")):
+                    content[MEDIA_TYPE] = content.pop("application/json")
+    for route in iter_route_contexts(api.routes):
+        if isinstance(route.original_route, APIRoute) and route.include_in_schema:
+            permission = _permission(route.dependant)
+            for method in route.methods or ():
+                operation = made["paths"][route.path_format].get(method.lower())
+                if operation is not None:
+                    operation["security"] = [] if permission is None else [{"token": []}, {"session": []}]
+                    if permission is not None:
+                        operation["x-scope"], operation["x-role"] = permission.scope.value, permission.role.value
+    return made
+
+
+def _is_problem(content: dict[str, Any] | None) -> bool:
+    return content is not None and str(content.get("schema", {}).get("$ref", "")).endswith(
+        ("/ProblemDocument", "/Problem")
+    )

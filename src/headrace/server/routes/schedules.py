@@ -1,0 +1,172 @@
+"""/schedules: what is enqueued by itself. They belong to nobody: users do not see them, operators change them."""
+
+from datetime import timedelta
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from headrace.app import App
+from headrace.client.options import OptionArguments
+from headrace.client.schedules import Changes, ScheduleView
+from headrace.core.accounts import Role, Scope
+from headrace.core.payload import loads
+from headrace.server.access import Overseer, TheApp, permit
+from headrace.server.auditing import audited
+from headrace.server.auth.caller import Caller
+from headrace.server.models.base import PathName
+from headrace.server.models.schedules import (
+    NewScheduleRequest,
+    RunPage,
+    RunShown,
+    ScheduleChange,
+    ScheduleDetail,
+    ScheduleShown,
+    Triggered,
+)
+from headrace.server.paging import Cursor, Limit, full, instant_cursor, instant_place, link_next
+from headrace.server.seeing import Seeing
+
+router = APIRouter(prefix="/schedules", tags=["schedules"])
+
+Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
+_SHOWN_RUNS = 20
+
+
+@router.get("")
+async def list_schedules(app: TheApp, caller: Overseer) -> list[ScheduleShown]:
+    """Every schedule, by name."""
+    return [ScheduleShown(**_shown(app, view)) for view in await app.schedules.alist()]
+
+
+@router.post("", status_code=201)
+async def create_schedule(
+    given: NewScheduleRequest, request: Request, response: Response, app: TheApp, caller: Operator
+) -> ScheduleDetail:
+    """Make a schedule of a registered task. It fires from now on. 409 when the name is taken."""
+    from headrace.scheduling.declaration import Schedule
+
+    when = _when(given)
+    assert when is not None
+    schedule = Schedule(
+        when,
+        tz=given.tz,
+        name=given.name,
+        catch_up=given.catch_up,
+        grace=given.grace,
+        overlap=given.overlap,
+        jitter=given.jitter,
+        paused=given.paused,
+    )
+    wanted = {name: value for name in ("queue", "priority") if (value := getattr(given, name)) is not None}
+    task = app.get_task(given.task).using(**cast("OptionArguments", wanted))
+    task.prepare(*given.args, **given.kwargs)  # refused before it is on the list of what was done
+    async with audited(app, caller, "schedules.create", f"schedule/{given.name}", {"task": task.name}):
+        made = await app.schedules.aadd(task, schedule, *given.args, **given.kwargs)
+    response.headers["Location"] = f"{request.url.path.rstrip('/')}/{made.name}"
+    return ScheduleDetail(**_shown(app, made), runs=[])
+
+
+@router.get("/{name:path}/runs")
+async def list_runs(
+    name: PathName,
+    request: Request,
+    response: Response,
+    app: TheApp,
+    caller: Overseer,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> RunPage:
+    """Its fires, newest first, with what became of each."""
+    found = await app.schedules.aruns(name, limit=limit, before=instant_place(cursor))
+    next = instant_cursor(found[-1].tick) if full(found, limit) else None
+    link_next(request, response, next)
+    return RunPage(items=[RunShown.model_validate(run) for run in found], next=next)
+
+
+@router.post("/{name:path}/pause")
+async def pause_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
+    """No tick of it fires until it is resumed."""
+    async with audited(app, caller, "schedules.pause", f"schedule/{name}"):
+        return ScheduleShown(**_shown(app, await app.schedules.apause(name)))
+
+
+@router.post("/{name:path}/resume")
+async def resume_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
+    """Ticks from now on fire again; those of the pause never do."""
+    async with audited(app, caller, "schedules.resume", f"schedule/{name}"):
+        return ScheduleShown(**_shown(app, await app.schedules.aresume(name)))
+
+
+@router.post("/{name:path}/run", status_code=202)
+@router.post("/{name:path}/trigger", status_code=202)
+@router.post("/{name:path}/trigger/", status_code=202)
+async def trigger_schedule(
+    name: PathName, request: Request, response: Response, app: TheApp, caller: Operator
+) -> Triggered:
+    """Enqueue its task now, paused or not. The ticks go on as if nothing had happened."""
+    async with audited(app, caller, "schedules.run", f"schedule/{name}"):
+        handle = await app.schedules.arun_now(name)
+    prefix = request.url.path.partition("/schedules/")[0]
+    response.headers["Location"] = f"{prefix}/tasks/{handle.id}"
+    return Triggered(task=handle.id)
+
+
+@router.get("/{name:path}")
+async def get_schedule(name: PathName, app: TheApp, caller: Overseer) -> ScheduleDetail:
+    """A schedule with its last runs."""
+    view = await app.schedules.aget(name)
+    return await _detail(app, view)
+
+
+@router.patch("/{name:path}")
+async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
+    """Change what is given and keep the rest. A new cadence counts from now."""
+    task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
+    rules = {
+        rule: value
+        for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
+        if (value := getattr(given, rule)) is not None
+    }
+    async with audited(app, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
+        changed = await app.schedules.aset(name, when=_when(given), task=task, **cast("Changes", rules))
+    return await _detail(app, changed)
+
+
+@router.delete("/{name:path}", status_code=204)
+async def remove_schedule(name: PathName, app: TheApp, caller: Operator) -> None:
+    """It, and the list of its runs; tasks that it has enqueued stay."""
+    async with audited(app, caller, "schedules.remove", f"schedule/{name}"):
+        await app.schedules.aremove(name)
+
+
+def _when(given: NewScheduleRequest | ScheduleChange) -> Any:
+    return given.cron or given.at or (None if given.every is None else timedelta(seconds=given.every))
+
+
+async def _detail(app: App, view: ScheduleView) -> ScheduleDetail:
+    runs = await app.schedules.aruns(view.name, limit=_SHOWN_RUNS)
+    return ScheduleDetail(**_shown(app, view), runs=[RunShown.model_validate(run) for run in runs])
+
+
+def _shown(app: App, view: ScheduleView) -> dict[str, Any]:
+    record = view.record
+    return {
+        "name": record.name,
+        "task": view.task,
+        "when": view.describe(),
+        "cadence": loads(record.cadence),
+        "catch_up": record.catch_up,
+        "grace": record.grace,
+        "overlap": record.overlap,
+        "jitter": record.jitter,
+        "paused": record.paused,
+        "declared_by": record.declared_by,
+        "revision": record.revision,
+        "problem": view.problem,
+        "next_at": record.next_at,
+        "upcoming": view.upcoming(5),
+        "arguments": Seeing(app).arguments(record.task.arguments, record.task.codec),
+        "queue": record.task.queue,
+        "created_at": record.created_at,
+        "changed_at": record.changed_at,
+    }

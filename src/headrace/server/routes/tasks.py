@@ -1,0 +1,308 @@
+"""/tasks: submit, look, act.
+
+Submissions are not in the audit log: the task itself says who submitted it, and when.
+"""
+
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
+
+from headrace.client.results import result_text
+from headrace.core.accounts import Role, Scope
+from headrace.core.payload import loads
+from headrace.core.states import TaskState
+from headrace.core.task import TaskFilter, TaskRecord
+from headrace.server.access import TheApp, permit
+from headrace.server.auditing import ANYONE_NAME, audited
+from headrace.server.auth.approving import asked_role, may_decide
+from headrace.server.auth.caller import Caller
+from headrace.server.finding import controlled_job, controlled_task, seen_owner, seen_task
+from headrace.server.models.base import LARGEST, PathId
+from headrace.server.models.tasks import (
+    AttemptShown,
+    Batch,
+    BatchSubmitted,
+    BulkAnswer,
+    CancelAnswered,
+    CancelRequest,
+    Criteria,
+    Decision,
+    LogPage,
+    Requeued,
+    Retried,
+    Submission,
+    Submitted,
+    TaskDetail,
+    TaskPage,
+    TaskResult,
+)
+from headrace.server.paging import Cursor, Limit, decode, encode, full, link_next, task_cursor, task_place
+from headrace.server.problems import Problem, ProblemDocument
+from headrace.server.removing import delete_one
+from headrace.server.seeing import Seeing
+from headrace.server.submitting import prepared, submit
+from headrace.server.words import states_of
+from headrace.store.base import CancelAnswer
+
+router = APIRouter(prefix="/tasks", tags=["tasks"])
+
+Reader = Annotated[Caller, Depends(permit(Scope.READ))]
+Submitter = Annotated[Caller, Depends(permit(Scope.SUBMIT, role=Role.USER))]
+Controller = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.USER))]
+Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
+Words = Annotated[list[Annotated[str, Query(max_length=300, pattern=r"^[^\x00]*$")]], Query(max_length=100)]
+Word = Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")]
+Reveal = Annotated[bool, Query(description="With its secrets: for who controls the task, and it is noted")]
+GONE: dict[int | str, dict[str, Any]] = {410: {"model": ProblemDocument, "description": "Its time is over"}}
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=300, description="Submits once, for its time")
+]
+
+
+@router.post("", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}})
+async def submit_task(
+    given: Submission, request: Request, response: Response, app: TheApp, caller: Submitter, key: IdempotencyKey = None
+) -> Submitted:
+    """Submit a registered task by its name, or a command. Its arguments are checked before anything is written."""
+    if given.job is not None:
+        await controlled_job(app, caller, given.job)
+    new = prepared(app, caller, given, key=key)
+    (made,) = await submit(app, caller, [new])
+    response.headers["Location"] = f"{request.url.path.rstrip('/')}/{made.id}"
+    if not made.created:
+        response.status_code = 200
+    return made
+
+
+@router.post("/batch", status_code=201)
+async def submit_batch(given: Batch, app: TheApp, caller: Submitter) -> BatchSubmitted:
+    """Submit up to 1,000 tasks, all of them or none."""
+    for job in {task.job for task in given.tasks if task.job is not None}:
+        await controlled_job(app, caller, job)
+    tasks = [prepared(app, caller, task) for task in given.tasks]
+    return BatchSubmitted(items=await submit(app, caller, tasks))
+
+
+@router.get("")
+async def list_tasks(
+    request: Request,
+    response: Response,
+    app: TheApp,
+    caller: Reader,
+    status: Annotated[Words, Query(description="States; ACTIVE and DLQ as well", examples=[["failed"]])] = [],  # noqa: B006
+    queue: Words = [],  # noqa: B006
+    name: Words = [],  # noqa: B006
+    job: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
+    worker: Word = None,
+    dead_letter: bool | None = None,
+    owner: Word = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> TaskPage:
+    """Tasks, newest first: live ones by their creation, ended ones by their end. A user's own."""
+    states, dead = states_of(status)
+    criteria = TaskFilter(
+        states=states,
+        queues=tuple(queue),
+        names=tuple(name),
+        job=job,
+        worker=worker,
+        dead_letter=dead if dead is not None else dead_letter,
+        owner=seen_owner(caller, owner),
+        limit=limit,
+        before=task_place(cursor),
+    )
+    found = await app.engine.run(lambda store: store.list(criteria))
+    seeing = Seeing(app)
+    next = task_cursor(found[-1]) if full(found, limit) else None
+    link_next(request, response, next)
+    return TaskPage(items=[seeing.summary(record) for record in found], next=next)
+
+
+@router.post("/retry")
+async def retry_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Run every task once more that the filter takes: those that failed, unless it says otherwise."""
+    filters = _filters(given)
+    async with audited(app, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.aretry_where(**filters))
+
+
+@router.post("/cancel")
+async def cancel_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Cancel every task that the filter takes and that has not ended."""
+    filters = _filters(given)
+    async with audited(app, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.acancel_where(**filters))
+
+
+@router.post("/delete")
+async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
+    """Remove every task that the filter takes and that nobody holds or needs."""
+    filters = _filters(given)
+    async with audited(app, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.adelete_where(**filters))
+
+
+@router.post("/requeue-orphaned")
+async def requeue_orphaned(app: TheApp, caller: Operator) -> Requeued:
+    """Put back in line what workers hold that are gone. Workers do so by themselves; this does it now."""
+    async with audited(app, caller, "tasks.requeue_orphaned", "task/*"):
+        return Requeued(answers=await app.tasks.arequeue_orphaned())
+
+
+@router.get("/{id}")
+async def get_task(id: PathId, app: TheApp, caller: Reader) -> TaskDetail:
+    """A task with its executions; its arguments without their secrets."""
+    record = await seen_task(app, caller, id)
+    return await _detail(app, record)
+
+
+@router.get("/{id}/attempts")
+async def list_attempts(id: PathId, app: TheApp, caller: Reader) -> list[AttemptShown]:
+    """Every execution of the task, and every report that was refused."""
+    await seen_task(app, caller, id)
+    seeing = Seeing(app)
+    return [seeing.attempt(attempt) for attempt in await app.tasks.aattempts(id)]
+
+
+@router.get("/{id}/result", responses=GONE)
+async def get_result(
+    id: PathId,
+    app: TheApp,
+    caller: Reader,
+    reveal: Reveal = False,
+) -> TaskResult:
+    """What the task returned. 409 until it has ended, 410 for a result whose time is over."""
+    record = await seen_task(app, caller, id)
+    if not record.state.terminal:
+        raise Problem(409, "Not done", f"task {id} is {record.state}; it has no result yet", state=record.state.value)
+    seeing = Seeing(app)
+    value = None
+    if record.state is TaskState.COMPLETED:
+        value = loads(await result_text(app.engine, record))
+        if not reveal:
+            value = seeing.value(value)
+        elif Scope.CONTROL not in caller.scopes or not caller.may_control(record.owner):
+            raise Problem(403, "Forbidden", "a result with its secrets is for who controls the task")
+        else:
+            async with audited(app, caller, "tasks.reveal", f"task/{id}"):
+                pass
+    return TaskResult(
+        id=id,
+        state=record.state,
+        value=value,
+        error=seeing.error(record.error_class, record.error_message),
+        expires_at=record.result_expires_at,
+    )
+
+
+@router.get("/{id}/logs")
+async def list_logs(
+    id: PathId,
+    request: Request,
+    response: Response,
+    app: TheApp,
+    caller: Reader,
+    claim: Annotated[int | None, Query(ge=0, le=LARGEST, description="Of this execution alone")] = None,
+    limit: Limit = 500,
+    cursor: Cursor = None,
+) -> LogPage:
+    """What the task logged, in order."""
+    await seen_task(app, caller, id)
+    seen = None if cursor is None else cast("tuple[int, int]", decode(cursor, 2, most=LARGEST))
+    found = await app.engine.run(lambda store: store.logs(id, claim_no=claim, seen=seen, limit=limit))
+    next = encode(found[-1].claim_no, found[-1].seq) if full(found, limit) else None
+    link_next(request, response, next)
+    seeing = Seeing(app)
+    return LogPage(items=[seeing.line(line) for line in found], next=next)
+
+
+@router.delete("/{id}", status_code=204)
+async def delete_task(id: PathId, app: TheApp, caller: Controller) -> None:
+    """Remove a task with everything that belongs to it. 409 while a worker holds it, or another task needs it."""
+    await controlled_task(app, caller, id)
+    async with audited(app, caller, "tasks.delete", f"task/{id}"):
+        await delete_one(app, id)
+
+
+@router.post("/{id}/retry")
+async def retry_task(id: PathId, app: TheApp, caller: Controller) -> Retried:
+    """Run a task that ended once more, with a fresh budget of attempts."""
+    record = await controlled_task(app, caller, id)
+    async with audited(app, caller, "tasks.retry", f"task/{id}"):
+        again = await app.tasks.aretry(id)
+        if not again:
+            now = await app.tasks.aget(id)
+            raise Problem(
+                409, "Task cannot be retried", f"task {id} is {now.state}; only what has ended runs again",
+                state=now.state.value, before=record.state.value,
+            )  # fmt: skip
+    return Retried(ids=again)
+
+
+@router.post("/{id}/cancel")
+async def cancel_task(
+    id: PathId,
+    app: TheApp,
+    caller: Controller,
+    given: Annotated[CancelRequest | None, Body()] = None,
+) -> CancelAnswered:
+    """End a task that nobody holds; tell the worker of one that runs to stop it."""
+    await controlled_task(app, caller, id)
+    reason = "user" if given is None else given.reason
+    async with audited(app, caller, "tasks.cancel", f"task/{id}", {"reason": reason}):
+        answer = (await app.tasks.acancel(id, reason=reason))[id]
+        if answer is CancelAnswer.TOO_LATE:
+            raise Problem(409, "Task has ended", f"task {id} had ended before; nothing changed")
+        if answer is CancelAnswer.UNKNOWN:
+            raise Problem(404, "Task not found", f"no task {id}")
+    return CancelAnswered(id=id, answer="cancelled" if answer is CancelAnswer.CANCELLED else "cancelling")
+
+
+@router.post("/{id}/approve")
+async def approve_task(
+    id: PathId, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
+) -> TaskDetail:
+    """Let a task go on that waits for somebody's word. 409 when it does not wait (any more)."""
+    return await _decide(app, caller, id, given, approved=True)
+
+
+@router.post("/{id}/reject")
+async def reject_task(
+    id: PathId, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
+) -> TaskDetail:
+    """Refuse a task that waits for somebody's word: it has ended."""
+    return await _decide(app, caller, id, given, approved=False)
+
+
+async def _decide(app: TheApp, caller: Caller, id: int, given: Decision | None, *, approved: bool) -> TaskDetail:
+    record = await controlled_task(app, caller, id)
+    wanted = asked_role(record.options)
+    if not may_decide(caller, wanted):
+        raise Problem(403, "Forbidden", f"task {id} is decided by who has the role {wanted!r}")
+    note = None if given is None else given.note
+    decide, act = (app.tasks.aapprove, "tasks.approve") if approved else (app.tasks.areject, "tasks.reject")
+    async with audited(app, caller, act, f"task/{id}", {"note": note}):
+        decided = await decide(id, by=caller.name or ANYONE_NAME, role=wanted or caller.role.value, note=note)
+    return await _detail(app, decided)
+
+
+async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
+    attempts = await app.tasks.aattempts(record.id)
+    checkpoints = await app.engine.run(lambda store: store.checkpoints(record.id))
+    return Seeing(app).detail(record, attempts, checkpoints)
+
+
+def _filters(given: Criteria) -> dict[str, Any]:
+    states, dead = states_of(given.status)
+    found: dict[str, Any] = {
+        "states": states,
+        "queues": given.queue,
+        "names": given.name,
+        "job": given.job,
+        "worker": given.worker,
+        "dead_letter": given.dead_letter if dead is None else dead,
+        "owner": given.owner,
+        "limit": given.limit,
+    }
+    return {name: value for name, value in found.items() if value not in (None, (), [])}

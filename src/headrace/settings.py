@@ -188,11 +188,11 @@ def read_settings(explicit: Mapping[str, Any], *, environ: Mapping[str, str] | N
         values["database_url"] = _database_url(preset.database, environ)
     preset_fields = {name: _Field(variable, _FIELDS[name].parse) for variable, name in preset.environment.items()}
     for fields in (preset_fields, _FIELDS):
-        for name, field in fields.items():
-            text = environ.get(field.variable, "")
+        for name, read in fields.items():
+            text = environ.get(read.variable, "")
             if text.strip():
-                values[name] = _parse(field, text)
-                origins[name] = field.variable
+                values[name] = _parse(read, text)
+                origins[name] = read.variable
     for name, value in given.items():
         values[name] = value
         origins[name] = f"App({name}=…)"

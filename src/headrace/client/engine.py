@@ -300,6 +300,10 @@ class Engine:
 
     # On the background loop only.
 
+    async def use_here[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+        """For what runs there beside its callers."""
+        return await self._use(act)
+
     async def _use[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
         """The store stays open until the act is over."""
         connected = await self._open()

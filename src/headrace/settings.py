@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -28,6 +28,7 @@ class Settings:
 
     database_url: str = DEFAULT_URL
     name: str = "headrace"  # PostgreSQL schema, SQLite table prefix
+    token: str | None = field(default=None, repr=False)  # of an app that speaks to a server, https://…
     preset: str | None = None
 
     retry: Retry = DEFAULT_RETRY
@@ -115,6 +116,7 @@ def _names(text: str) -> tuple[str, ...]:
 _FIELDS: Mapping[str, _Field] = {
     "database_url": _Field("HEADRACE_DATABASE_URL", str.strip),
     "name": _Field("HEADRACE_NAME", str.strip),
+    "token": _Field("HEADRACE_TOKEN", str.strip),
     "soft_timeout": _Field("HEADRACE_SOFT_TIMEOUT_SECONDS", _optional_number),
     "timeout": _Field("HEADRACE_TIMEOUT_SECONDS", _optional_number),
     "max_age": _Field("HEADRACE_MAX_AGE_SECONDS", _optional_number),
@@ -186,11 +188,11 @@ def read_settings(explicit: Mapping[str, Any], *, environ: Mapping[str, str] | N
         values["database_url"] = _database_url(preset.database, environ)
     preset_fields = {name: _Field(variable, _FIELDS[name].parse) for variable, name in preset.environment.items()}
     for fields in (preset_fields, _FIELDS):
-        for name, field in fields.items():
-            text = environ.get(field.variable, "")
+        for name, read in fields.items():
+            text = environ.get(read.variable, "")
             if text.strip():
-                values[name] = _parse(field, text)
-                origins[name] = field.variable
+                values[name] = _parse(read, text)
+                origins[name] = read.variable
     for name, value in given.items():
         values[name] = value
         origins[name] = f"App({name}=…)"

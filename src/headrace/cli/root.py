@@ -7,6 +7,7 @@ import typer
 from headrace._version import __version__
 from headrace.cli import (
     bench,
+    breakers,
     database,
     dead_letters,
     demo,
@@ -83,6 +84,7 @@ application.add_typer(tasks.commands, name="tasks")
 application.add_typer(dead_letters.commands, name="dlq")
 application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
+application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

@@ -128,7 +128,7 @@ class Engine:
             # The pool grows on demand up to both together.
             pool_size=connections or settings.pool_size + settings.pool_overflow,
             synchronous=settings.synchronous,
-            extra={"echo": settings.echo, "clock": self.clock},
+            extra={"echo": settings.echo, "clock": self.clock, "token": settings.token},
         )
         return connect(url or self.url, options)
 
@@ -299,6 +299,10 @@ class Engine:
         return await self.run(lambda store: cast("_Identified", store).identity(), may_block=True)
 
     # On the background loop only.
+
+    async def use_here[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+        """For what runs there beside its callers."""
+        return await self._use(act)
 
     async def _use[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
         """The store stays open until the act is over."""

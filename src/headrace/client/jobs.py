@@ -55,10 +55,11 @@ class Jobs:
         on_success: Hook | None = None,
         on_failure: Hook | None = None,
         metadata: Mapping[str, Any] | None = None,
+        owner: str | None = None,
     ) -> JobRecord:
         """Make a job and its first tasks in one transaction: signatures, compositions, graphs, `welcome.prepare(7)`.
 
-        One that is given alone is the job; several are side by side.
+        One that is given alone is the job; several are side by side. `owner` is the user in whose name all of it runs.
         """
         planner = Planner(self.origin)
         for part in _listed(tasks):
@@ -72,6 +73,7 @@ class Jobs:
                 on_success=self.origin.hook(on_success),
                 on_failure=self.origin.hook(on_failure),
                 metadata=payload.dumps(dict(metadata or {})),
+                owner=owner,
             )
         )
         return await self.aget(id)

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, iter_route_contexts
 
 from headrace.server.auth.authenticating import COOKIE, CSRF_HEADER
 from headrace.server.problems import MEDIA_TYPE, ProblemDocument, phrase
@@ -84,9 +84,9 @@ def _document(api: FastAPI) -> dict[str, Any]:
                 content = response.get("content", {})
                 if _is_problem(content.get("application/json")):
                     content[MEDIA_TYPE] = content.pop("application/json")
-    for route in api.routes:
-        if isinstance(route, APIRoute) and route.include_in_schema:
-            permission = permission_of(route)
+    for route in iter_route_contexts(api.routes):
+        if isinstance(route.original_route, APIRoute) and route.include_in_schema:
+            permission = _permission(route.dependant)
             for method in route.methods or ():
                 operation = made["paths"][route.path_format].get(method.lower())
                 if operation is not None:

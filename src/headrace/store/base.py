@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.errors import StoreError
+from headrace.core.limits import Rate
 from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState, TaskState
@@ -43,6 +44,7 @@ from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
 from headrace.store.live import Live
 from headrace.store.removing import Removal
+from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
@@ -488,6 +490,15 @@ class Queues(Protocol):
 
     async def resume(self, queue: str) -> None: ...
 
+    async def limit_queue(self, queue: str, limit: int | None) -> None:
+        """At most so many of its tasks run at once, over all workers, whatever their code asks for beside that; None
+        lifts it. Holds for what is claimed from now on; those that waited for room are looked at again."""
+        ...
+
+    async def rate_queue(self, queue: str, rate: Rate | None) -> None:
+        """At most so many starts of its tasks, over all workers; None lifts it. Like `limit_queue`."""
+        ...
+
     async def queue_names(self) -> list[str]:
         """Queues that have ready tasks, were paused or have settings, sorted. One look into an index for each of them,
         however many tasks wait."""
@@ -512,6 +523,14 @@ class Inspection(Protocol):
     async def counts(self) -> dict[str, int]:
         """Live tasks by state, each counted up to COUNTED_AT_MOST, plus the outcomes of the last 24 hours as their
         workers counted them."""
+        ...
+
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        """How many tasks of history ended in each state, each counted up to `cap` in the index by state."""
+        ...
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all."""
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
@@ -566,7 +585,8 @@ class Events(Protocol):
     """What tasks wait for that is no task: something that happened, by name and key."""
 
     async def send(self, event: str, key: str, payload: str) -> int:
-        """Keep an event (its id) and resume the tasks that wait for it, in one transaction."""
+        """Keep an event (its id), resume the tasks that wait for it and enqueue those that subscribe to it, in one
+        transaction."""
         ...
 
     def send_program(self, event: str, key: str, payload: str) -> Program[int]:
@@ -626,6 +646,7 @@ class Store(
     Inspection,
     Checkpoints,
     Events,
+    Subscriptions,
     Administration,
     Wakeups,
     Accounts,

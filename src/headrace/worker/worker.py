@@ -37,6 +37,7 @@ from headrace.worker.application import (
     blobs_of,
     codecs_of,
     has_child_tasks,
+    sharing_of,
     tracing_of,
     warn_of_a_move,
 )
@@ -51,6 +52,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
 from headrace.worker.reaching import reach
 from headrace.worker.scheduling import declare_schedules, scheduler_services
+from headrace.worker.services.breakers import BreakerWatch
 from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
@@ -290,6 +292,8 @@ class Worker:
         canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)
         listener = Listener(store=store, worker=lambda: self.id, poke=claimer.poke, cancel=canceller.wake)
         services += [canceller, listener]
+        if (sharing := sharing_of(self.app)) is not None:
+            services.append(BreakerWatch(sharing))
         if options.queues is None:
 
             def found(queues: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.reports import visible
-from headrace.store.watching import job_topic, task_topic
 from headrace.store.texts import is_storable
+from headrace.store.watching import job_topic, task_topic
 
 
 class Inspection:
@@ -84,6 +84,15 @@ class Inspection:
         for state, n in (*live, *ended):
             counts[state] = counts.get(state, 0) + n
         return counts
+
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        states = [state.value for state in TERMINAL]
+        rows = await self._database.fetch(self._queries["ended_counts"], states, cap, repeatable=True)
+        return {TaskState(state): n for state, n in rows}
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        [row] = await self._database.fetch(self._queries["waiting_retries"], cap, repeatable=True)
+        return row[0]
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         [(grown,)] = await self._database.fetch(

@@ -61,6 +61,8 @@ class Upkeep:
             self._queries["end_tasks"], ids, state, reason, error_class, error_message
         )
         await connection.execute(self._queries["ended"], ended)
+        if state == "failed":
+            await connection.execute(self._queries["publish_failures"], ended)
         return len(ended), await self._job_ends.of_tasks(connection, ended)
 
     async def release(self, *, limit: int = 1000) -> int:

@@ -23,10 +23,12 @@ from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.queues import QueueSetting
 from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
+from headrace.store.sqlite.subscriptions import Subscribing
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -49,8 +51,10 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Subscribing,
     Accounting,
     Breaking,
+    QueueSetting,
     Administering,
     Tracing,
     Waking,

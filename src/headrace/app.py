@@ -45,6 +45,7 @@ from headrace.telemetry.redaction import Hook, Redaction
 from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
+    from headrace.client.accounts import Audit, Tokens, Users
     from headrace.client.dead_letters import DeadLetters
     from headrace.client.schedules import Schedules
     from headrace.core.schedule import NewSchedule
@@ -207,6 +208,27 @@ class App:
         from headrace.client.schedules import Schedules
 
         return Schedules(self._engine)
+
+    @cached_property
+    def users(self) -> "Users":
+        """Who may do what through a server: look, add, change, shut out."""
+        from headrace.client.accounts import Users
+
+        return Users(self._engine)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """The secrets by which programs come in through a server: make, look, revoke."""
+        from headrace.client.accounts import Tokens
+
+        return Tokens(self._engine)
+
+    @cached_property
+    def audit(self) -> "Audit":
+        """What was done through a server, in whose name."""
+        from headrace.client.accounts import Audit
+
+        return Audit(self._engine)
 
     @cached_property
     def dead_letters(self) -> "DeadLetters":

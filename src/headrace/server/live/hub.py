@@ -79,6 +79,11 @@ class Hub:
         """What is watched."""
         return frozenset(self._tails)
 
+    @property
+    def watchers(self) -> int:
+        """How many watch."""
+        return len(self._watchers)
+
     @asynccontextmanager
     async def watching(self, source: Source, *, ping: float) -> AsyncGenerator[Watcher]:
         """A watcher for the time of the block. Its topic is as fresh as the moment in which this was called."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.live.watching import numbers, receive_until, watching
+from tests.server.live.watching import numbers, receive, receive_until, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
 from tests.support.sizes import sized

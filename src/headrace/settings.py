@@ -58,6 +58,7 @@ class Settings:
     metrics_host: str = "127.0.0.1"
     log_level: str = "info"  # of workers: debug, info, warning or error
     log_format: str = "console"  # or json
+    task_log_level: str = "info"  # from which on what tasks say by `logging` is kept with the attempt; off: nothing
     otel: bool = False  # spans for OpenTelemetry
 
     host: str = "127.0.0.1"  # where `headrace server` and `headrace up` serve the API
@@ -151,6 +152,7 @@ _FIELDS: Mapping[str, _Field] = {
     "metrics_host": _Field("HEADRACE_METRICS_HOST", str.strip),
     "log_level": _Field("HEADRACE_LOG_LEVEL", _lower),
     "log_format": _Field("HEADRACE_LOG_FORMAT", _lower),
+    "task_log_level": _Field("HEADRACE_TASK_LOG_LEVEL", _lower),
     "otel": _Field("HEADRACE_OTEL", _flag),
     "host": _Field("HEADRACE_HOST", str.strip),
     "port": _Field("HEADRACE_PORT", int),
@@ -333,7 +335,9 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
             f"{origin('retry_queue_warning')}: the warning depth must not exceed the critical depth "
             f"({origin('retry_queue_critical')})"
         )
-    for name, known in (("log_level", ("debug", "info", "warning", "error")), ("log_format", ("console", "json"))):
+    levels = ("debug", "info", "warning", "error")
+    choices = (("log_level", levels), ("task_log_level", (*levels, "off")), ("log_format", ("console", "json")))
+    for name, known in choices:
         if getattr(settings, name) not in known:
             raise SettingsError(f"{origin(name)}: {name} must be {' or '.join(known)}, not {getattr(settings, name)!r}")
     if settings.synchronous not in ("FULL", "NORMAL"):

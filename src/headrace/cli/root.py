@@ -6,6 +6,7 @@ import typer
 
 from headrace._version import __version__
 from headrace.cli import (
+    audit,
     bench,
     breakers,
     database,
@@ -23,7 +24,9 @@ from headrace.cli import (
     sending,
     serving,
     tasks,
+    tokens,
     top,
+    users,
 )
 from headrace.cli.helping import examples, root_epilog
 
@@ -99,4 +102,7 @@ application.add_typer(queues.commands, name="queues")
 application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
 application.add_typer(queues.workers, name="workers")
+application.add_typer(users.commands, name="users")
+application.add_typer(tokens.commands, name="tokens")
+application.command("audit", epilog=audit.EPILOG)(audit.audit)
 application.add_typer(database.commands, name="db")

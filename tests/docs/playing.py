@@ -63,6 +63,7 @@ class Player:
         self._background: list[tuple[str, subprocess.Popen[bytes], Path]] = []
         self._environment = {key: value for key, value in os.environ.items() if not key.startswith("HEADRACE_")}
         self._environment |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
+        self._environment["HEADRACE_PORT"] = "0"  # of what serves beside others at the same time
 
     def __enter__(self) -> Self:
         python = shlex.quote(sys.executable)
@@ -277,7 +278,8 @@ def program_of(line: str) -> list[str]:
 
 
 def serves(words: list[str]) -> bool:
-    return words[0] == "headrace" and words[1] in ("up", "worker", "scheduler") and not {"--burst", "--help"} & {*words}
+    stays = words[0] == "headrace" and words[1] in ("up", "worker", "scheduler", "server")
+    return stays and not {"--burst", "--help"} & {*words}
 
 
 def watches(words: list[str]) -> bool:

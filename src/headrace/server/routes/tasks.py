@@ -28,7 +28,6 @@ from headrace.server.models.tasks import (
     Criteria,
     Decision,
     LogPage,
-    Requeued,
     Retried,
     Submission,
     Submitted,
@@ -141,13 +140,6 @@ async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAn
     filters = _filters(given)
     async with audited(app, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.adelete_where(**filters))
-
-
-@router.post("/requeue-orphaned")
-async def requeue_orphaned(app: TheApp, caller: Operator) -> Requeued:
-    """Put back in line what workers hold that are gone. Workers do so by themselves; this does it now."""
-    async with audited(app, caller, "tasks.requeue_orphaned", "task/*"):
-        return Requeued(answers=await app.tasks.arequeue_orphaned())
 
 
 @router.get("/{id}")

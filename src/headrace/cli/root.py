@@ -12,6 +12,7 @@ from headrace.cli import (
     demo,
     doctor,
     enqueueing,
+    events,
     explaining,
     jobs,
     logs,
@@ -84,5 +85,6 @@ application.add_typer(dead_letters.commands, name="dlq")
 application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(schedules.commands, name="schedules")
+application.add_typer(events.commands, name="events")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(database.commands, name="db")

@@ -22,6 +22,7 @@ from headrace.cli import (
     scheduler,
     schedules,
     sending,
+    serving,
     tasks,
     tokens,
     top,
@@ -54,9 +55,12 @@ def root(
     """One durable task engine for Python, on SQLite or PostgreSQL."""
 
 
-application.command("up", epilog=examples("headrace up tasks:app", "headrace up tasks:app --metrics-port 9000"))(
-    running.up
-)
+application.command(
+    "up",
+    epilog=examples(
+        "headrace up tasks:app", "headrace up tasks:app --port 9000", "headrace up tasks:app --metrics-port 9000"
+    ),
+)(running.up)
 application.command(
     "worker",
     epilog=examples(
@@ -65,6 +69,14 @@ application.command(
         "headrace worker tasks:app --burst",
     ),
 )(running.worker)
+application.command(
+    "server",
+    epilog=examples(
+        "headrace server tasks:app --port 9000",
+        "headrace server tasks:app --no-auth",
+        "headrace server tasks:app --host 0.0.0.0 --secure-cookies --log-format json",
+    ),
+)(serving.server)
 application.command(
     "scheduler", epilog=examples("headrace scheduler tasks:app", "headrace scheduler -d postgresql://localhost/shop")
 )(scheduler.scheduler)

@@ -82,6 +82,25 @@ def test_a_text_is_summarised_by_the_service(room: Room, chat: ChatServer):
     assert room.app.breaker("openrouter").enter() is False
 
 
+def test_tokens_are_streamed_as_they_come(small: Room, chat: ChatServer):
+    """Of each part, with its number; together they are what the service said."""
+    text = "\n\n".join(f"Paragraph {n} says something about rivers, and then something more of it." for n in range(4))
+    chat.then(answers.text(["one", " two"]), answers.text("three"), answers.text(["all", " of", " it"]))
+    handle = small.submit(text)
+    small.run()
+    assert handle.result(timeout=5) == "all of it"
+
+    async def streamed() -> list[dict[str, Any]]:
+        return [value async for value in small.app.tasks.handle(handle.id).stream()]
+
+    values = asyncio.run(streamed())
+    said: dict[tuple[int, int], str] = {}
+    for value in values:
+        place = (value["part"], value["parts"])
+        said[place] = said.get(place, "") + value["text"]
+    assert said == {(1, 2): "one two", (2, 2): "three", (1, 1): "all of it"}
+
+
 @pytest.mark.parametrize("answer", [answers.whole("A whole one."), answers.text("A whole one.")])
 def test_a_service_that_does_not_stream_will_do(room: Room, chat: ChatServer, answer: Answer):
     chat.then(answer)

@@ -44,11 +44,14 @@ def run(
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
             ws_max_size=max(options.body_limit, 65_536),
+            # A message goes to thousands as it is: to compress it for each of them costs more than the server has.
+            ws_per_message_deflate=False,
             lifespan="on",
         ),
         serving,
     )
-    return asyncio.run(_serve(api, server, listener, lambda: _prepare(app, options, made_admin)))
+    work = _serve(api, server, listener, lambda: _prepare(app, options, made_admin))
+    return asyncio.run(work, loop_factory=server.config.get_loop_factory())  # uvloop where it is installed
 
 
 class _Server(uvicorn.Server):

@@ -201,7 +201,12 @@ class Player:
                 ["bash", "-c", f"exec env {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
             )
         self._background.append((words[1], process, log))
-        wait_until(lambda: " takes " in log.read_text() or process.poll() is not None, timeout=PATIENCE)
+        # An API is waited for where the page is about to call it: then it says on which port.
+        wanted = [" takes "] if words[1] != "server" else []
+        wanted += ["serves its API on"] if words[1] == "server" or "--port" in words else []
+        wait_until(
+            lambda: all(word in log.read_text() for word in wanted) or process.poll() is not None, timeout=PATIENCE
+        )
         assert process.poll() is None, f"$ {line}\nended with {process.returncode}:\n{log.read_text()}"
 
     def _interrupting(self, line: str) -> None:

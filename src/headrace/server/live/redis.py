@@ -10,7 +10,7 @@ import socket
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from headrace.client.engine import Engine
 from headrace.core.errors import MissingExtra
@@ -44,8 +44,8 @@ class RedisHints:
             async with self._connected() as redis, asyncio.TaskGroup() as group:
                 group.create_task(self._receive(redis, heard))
                 group.create_task(self._lead(redis))
-        except ExceptionGroup as group:
-            raise _first(group) from None
+        except ExceptionGroup as failed:
+            raise _first(failed) from None
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Any]:
@@ -109,6 +109,7 @@ class RedisHints:
 
 
 def _first(error: Exception) -> Exception:
+    """The one that the others are about."""
     while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     return error

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace.cli import dead_letters, selecting
+from headrace.cli import dead_letters
 from headrace.cli.failures import FAILED, OK, CommandError
 from headrace.cli.times import instant_before
+from headrace.client import selecting
 from headrace.core.task import ErrorInfo, Key, TaskFilter
 from headrace.testing.store_conformance.ledger import Ledger, failed_for_good, task
 from tests.cli.shell import Shell
@@ -58,7 +59,7 @@ def test_they_are_listed_and_shown(either_shell: Shell):
 
 def test_many_are_replayed_page_by_page(either_shell: Shell, monkeypatch: pytest.MonkeyPatch):
     """Pages of ten: none is forgotten between them, and only what was asked for goes back."""
-    monkeypatch.setattr(selecting, "_PAGE", 10)
+    monkeypatch.setattr(selecting, "PAGE", 10)
     declined = either_shell.ledger(lambda ledger: fail(ledger, 37, DECLINED))
     broken = either_shell.ledger(lambda ledger: fail(ledger, 25, BROKEN))
     code, out, _ = either_shell("dlq", "retry", "--error", "Declined", "--dry-run")
@@ -77,7 +78,7 @@ def test_many_are_replayed_page_by_page(either_shell: Shell, monkeypatch: pytest
 
 
 def test_one_page_is_in_memory_at_a_time(shell: Shell, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(selecting, "_PAGE", 10)
+    monkeypatch.setattr(selecting, "PAGE", 10)
     shell.ledger(lambda ledger: fail(ledger, 45, BROKEN))
 
     async def sizes(ledger: Ledger) -> list[int]:
@@ -118,7 +119,7 @@ def test_what_fails_while_the_question_stands_is_not_taken(
 
 def test_the_old_ones_are_removed(either_shell: Shell, monkeypatch: pytest.MonkeyPatch):
     """By the instant at which they failed; more than a page of recent ones before them is no hindrance."""
-    monkeypatch.setattr(selecting, "_PAGE", 2)
+    monkeypatch.setattr(selecting, "PAGE", 2)
     old = either_shell.ledger(lambda ledger: fail(ledger, 3, BROKEN))
 
     async def ends(ledger: Ledger) -> list[datetime]:

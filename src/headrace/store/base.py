@@ -44,9 +44,12 @@ from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
 from headrace.store.live import Live
 from headrace.store.removing import Removal
+from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
+# How long the audit log is kept, whatever happens to the tasks it tells of.
+AUDIT_KEPT = 365 * 86_400.0
 # Dependents of one task that its finish frees itself; more of them are left to `release`.
 RELEASED_AT_ONCE = 1000
 
@@ -122,6 +125,8 @@ class Pruned:
     jobs: int = 0
     runs: int = 0  # of schedules
     events: int = 0
+    tokens: int = 0
+    audit: int = 0
     blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 
@@ -249,7 +254,8 @@ class Upkeep(Protocol):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
-        runs of schedules that are as old, unless their task is unfinished."""
+        runs of schedules that are as old, unless their task is unfinished; tokens that have been good for nothing that
+        long; and what the audit log has of more than AUDIT_KEPT seconds ago."""
         ...
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
@@ -524,6 +530,14 @@ class Inspection(Protocol):
         workers counted them."""
         ...
 
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        """How many tasks of history ended in each state, each counted up to `cap` in the index by state."""
+        ...
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all."""
+        ...
+
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         """(ref, seq, stream, line); a line written twice is kept once."""
         ...
@@ -576,7 +590,8 @@ class Events(Protocol):
     """What tasks wait for that is no task: something that happened, by name and key."""
 
     async def send(self, event: str, key: str, payload: str) -> int:
-        """Keep an event (its id) and resume the tasks that wait for it, in one transaction."""
+        """Keep an event (its id), resume the tasks that wait for it and enqueue those that subscribe to it, in one
+        transaction."""
         ...
 
     def send_program(self, event: str, key: str, payload: str) -> Program[int]:
@@ -636,6 +651,7 @@ class Store(
     Inspection,
     Checkpoints,
     Events,
+    Subscriptions,
     Administration,
     Wakeups,
     Accounts,

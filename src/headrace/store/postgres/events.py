@@ -26,6 +26,7 @@ class Events:
 
     def send_program(self, event: str, key: str, payload: str) -> Program[int]:
         [row] = yield Statement(self._queries["send_in_transaction"], (event, key, payload))
+        yield Statement(self._queries["publish"], (event, key, payload))
         return row[0]
 
     async def receive(

@@ -85,6 +85,15 @@ class Inspection:
             counts[state] = counts.get(state, 0) + n
         return counts
 
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        states = [state.value for state in TERMINAL]
+        rows = await self._database.fetch(self._queries["ended_counts"], states, cap, repeatable=True)
+        return {TaskState(state): n for state, n in rows}
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        [row] = await self._database.fetch(self._queries["waiting_retries"], cap, repeatable=True)
+        return row[0]
+
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
         [(grown,)] = await self._database.fetch(
             self._queries["append_logs"],

@@ -28,6 +28,7 @@ from headrace.store.postgres.queues import Queues
 from headrace.store.postgres.removing import Removing
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.schedules import Schedules
+from headrace.store.postgres.subscriptions import Subscribing
 from headrace.store.postgres.upkeep import Upkeep
 from headrace.store.postgres.wakeups import Listener, Waker
 from headrace.store.queries import load_queries
@@ -74,6 +75,7 @@ class PostgresStore:
         outlines = Outlines(database, queries)
         checkpoints = Checkpoints(database, queries, enqueueing)
         events = Events(database, queries, enqueueing)
+        subscribing = Subscribing(database, queries)
         graphs = Graphs(database, queries, inspection)
         accounts = Accounts(database, queries, enqueueing)
         circuits = Circuits(database, queries)
@@ -157,6 +159,9 @@ class PostgresStore:
         self.probe_breaker = circuits.probe_breaker
         self.close_breaker = circuits.close_breaker
         self.reset_breaker = circuits.reset_breaker
+        self.declare_subscriptions = subscribing.declare_subscriptions
+        self.subscriptions = subscribing.subscriptions
+        self.remove_subscription = subscribing.remove_subscription
         self.edges = graphs.edges
         self.inputs = graphs.inputs
         self.decide = graphs.decide
@@ -164,6 +169,8 @@ class PostgresStore:
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts
         self.counts = inspection.counts
+        self.ended_counts = inspection.ended_counts
+        self.waiting_retries = inspection.waiting_retries
         self.append_logs = inspection.append_logs
         self.logs = inspection.logs
         self.live_names = inspection.live_names

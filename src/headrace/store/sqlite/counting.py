@@ -4,7 +4,7 @@ from collections import Counter
 
 from headrace.core.lanes import Lane
 from headrace.core.queue_settings import settings_from_json
-from headrace.core.states import TaskState
+from headrace.core.states import TERMINAL, TaskState
 from headrace.core.task import QueueRecord
 from headrace.store.base import COUNTED_AT_MOST
 from headrace.store.sqlite.connection import Transaction
@@ -26,6 +26,11 @@ def counts(transaction: Transaction) -> dict[str, int]:
     live = {str(state): min(n, COUNTED_AT_MOST) for state, n in found.items() if n}
     outcomes: dict[str, int] = dict(transaction.rows("outcome_counts", (transaction.now - _DAY,)))
     return {key: live.get(key, 0) + outcomes.get(key, 0) for key in live | outcomes}
+
+
+def ended_counts(transaction: Transaction, cap: int) -> dict[TaskState, int]:
+    rows = {state: transaction.rows("ended_count", {"state": state.value, "cap": cap}) for state in TERMINAL}
+    return {state: n for state, ((n,),) in rows.items() if n}
 
 
 def queue_names(transaction: Transaction) -> list[str]:

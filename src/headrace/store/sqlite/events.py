@@ -11,6 +11,7 @@ from headrace.store.base import Program, Statement
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
+from headrace.store.sqlite.subscriptions import publish, publish_program
 
 # Tasks that a send resumes itself; more of them are left to `deliver`.
 _RESUMED_AT_ONCE = 1000
@@ -22,6 +23,7 @@ def send_program(queries: Mapping[str, str], event: str, key: str, payload: str,
     answer = yield Statement(queries["take_ids"], (1,))
     id = int(answer[0][0]) - 1
     yield Statement(queries["insert_event"], (id, event, key, payload, now))
+    yield from publish_program(queries, event, key, payload, now)
     return id
 
 
@@ -29,6 +31,7 @@ def send(transaction: Transaction, event: str, key: str, payload: str) -> int:
     row = transaction.row("take_ids", (1,))
     assert row is not None
     transaction.run("insert_event", (row[0] - 1, event, key, payload, transaction.now))
+    publish(transaction, event, key, payload)
     waiting = transaction.rows("waiting_for_event", {"event": event, "key": key, "limit": _RESUMED_AT_ONCE})
     _resume(transaction, (task for (task,) in waiting))
     return row[0] - 1

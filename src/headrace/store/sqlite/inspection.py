@@ -11,7 +11,7 @@ from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecor
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
-from headrace.store.sqlite.counting import counts, queue_names, queues
+from headrace.store.sqlite.counting import counts, ended_counts, queue_names, queues
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
 
@@ -75,6 +75,13 @@ class Inspecting(Part):
 
     async def counts(self) -> dict[str, int]:
         return await self.database.read(counts)
+
+    async def ended_counts(self, *, cap: int = COUNTED_AT_MOST) -> dict[TaskState, int]:
+        return await self.database.read(lambda transaction: ended_counts(transaction, cap))
+
+    async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
+        rows = await self.database.read(lambda transaction: transaction.rows("waiting_retries", {"cap": cap}))
+        return rows[0][0]
 
     async def logs(
         self,

@@ -5,6 +5,8 @@ once, and whose hook runs once.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import orjson
+
 from headrace.core.advance import FAILURES, breaks_job
 from headrace.core.errors import MovedAway
 from headrace.core.states import JobState, Reason
@@ -15,6 +17,7 @@ from headrace.store.sqlite.advancing import OUTCOMES, advance
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, Tally, cancelled, end, ids_json
 from headrace.store.sqlite.enqueueing import enqueue
+from headrace.store.sqlite.subscriptions import publish, publish_failures
 
 KINDS: tuple[EdgeKind, ...] = (
     EdgeKind.ON_SUCCESS,
@@ -36,6 +39,7 @@ def conclude(transaction: Transaction, endings: Sequence[Ending]) -> None:
         # First what waits for them, so that its reason is what really happened and not the end of the job.
         advance(transaction, ended, tallies)
     count(transaction, tallies)
+    publish_failures(transaction, endings)
 
 
 def _break_jobs(transaction: Transaction, endings: Sequence[Ending], tallies: Mapping[int, Tally]) -> None:
@@ -110,10 +114,19 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
             task = hook_task(hook)
             (answer,) = _enqueue_hook(transaction, task)
             made = task if answer.created else None
+    _publish_end(transaction, job, state)
     started_at = None if row is None else row[4]
     took = None if started_at is None else (transaction.now - started_at) / 1e6
     transaction.job_ends.append(JobEnd(job=job, state=state, took=took, hook=made))
     return True
+
+
+def _publish_end(transaction: Transaction, job: int, state: JobState) -> None:
+    event = f"job.{state.value}"
+    if transaction.rows("subscriptions_of", (event,)):
+        [(name,)] = transaction.rows("name_of_job", (job,))
+        payload = orjson.dumps({"job": job, "name": name, "state": state.value}).decode()
+        publish(transaction, event, str(job), payload)
 
 
 def _enqueue_hook(transaction: Transaction, task: NewTask) -> list[Enqueued]:

@@ -28,6 +28,7 @@ from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
+from headrace.store.sqlite.subscriptions import Subscribing
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
 
@@ -50,6 +51,7 @@ class SQLiteStore(
     Inspecting,
     Checkpointing,
     Happening,
+    Subscribing,
     Accounting,
     Breaking,
     QueueSetting,

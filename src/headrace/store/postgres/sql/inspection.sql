@@ -111,6 +111,20 @@ FROM headrace.history h LEFT JOIN headrace.attempts a ON a.task = h.id AND a.cla
 WHERE h.id = $1 AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
 ORDER BY claim_no;
 
+-- name: ended_counts
+-- Of each state up to a cap, in the index by state.
+SELECT s.state, c.n::integer FROM unnest($1::text[]) AS s(state) CROSS JOIN LATERAL (
+    SELECT count(*) AS n FROM (SELECT FROM headrace.history h WHERE h.state = s.state LIMIT $2::integer) AS counted
+) AS c WHERE c.n > 0;
+
+-- name: waiting_retries
+-- Among the first by their time, up to a cap.
+SELECT count(*) FILTER (WHERE d.lane = 1)::integer FROM (
+    SELECT t.lane FROM headrace.tasks t
+    WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
+    ORDER BY t.eligible_at LIMIT $1::integer
+) AS d;
+
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.
 SELECT headrace.append_logs_v1($1, $2, $3, $4, $5);

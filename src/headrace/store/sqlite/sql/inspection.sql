@@ -34,6 +34,21 @@ ORDER BY 2
 -- Summed by the workers themselves.
 SELECT outcome, sum(n) FROM headrace_outcomes WHERE minute >= ? GROUP BY outcome
 
+-- name: ended_count
+-- Of one state, up to the cap, without a look at the rows.
+SELECT count(*) FROM (
+    SELECT 1 FROM headrace_history INDEXED BY headrace_history_state WHERE state = :state LIMIT :cap
+)
+
+-- name: waiting_retries
+-- Among the first by their time, up to the cap.
+SELECT count(*) FROM (
+    SELECT lane FROM headrace_tasks INDEXED BY headrace_tasks_due
+    WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL
+    LIMIT :cap
+)
+WHERE lane = 1
+
 -- name: logs
 -- NULL claim: of all attempts.
 SELECT task, claim_no, seq, at, stream, line FROM headrace_logs

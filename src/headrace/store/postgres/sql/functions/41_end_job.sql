@@ -34,21 +34,11 @@ BEGIN
     WHERE j.id = the_job;
     hook := CASE WHEN new_state = 'completed' THEN job.on_success ELSE job.on_failure END::jsonb;
     IF hook IS NOT NULL AND job.hooked_run < job.run_no THEN
-        PERFORM headrace.enqueue_v1(jsonb_build_object(
-            'own', true, 'notify', jsonb_build_array(hook ->> 'queue'), 'keyed', jsonb_array_length(hook -> 'keys') > 0,
-            -- The stored form is that of store.hooks; gates go into the row as core.limits writes them.
-            'tasks', jsonb_build_array(hook || jsonb_build_object(
-                'job', NULL, 'keyed', jsonb_array_length(hook -> 'keys') > 0,
-                -- There is nobody to be refused: a key that is held must not keep the job from ending.
-                'keys', (SELECT coalesce(jsonb_agg(CASE WHEN k ->> 'on_conflict' = 'reject'
-                                                        THEN k || '{"on_conflict": "return"}' ELSE k END), '[]')
-                         FROM jsonb_array_elements(hook -> 'keys') AS k),
-                'order_key', (SELECT g -> 'key' FROM jsonb_array_elements(hook -> 'gates') AS g WHERE g ->> 'kind' = 'order'),
-                'gates', (SELECT jsonb_agg(jsonb_build_array(g -> 'kind', g -> 'key', g -> 'n', g -> 'per', g -> 'burst'))::text
-                          FROM jsonb_array_elements(hook -> 'gates') AS g)
-            ))
-        )::text);
+        PERFORM headrace.enqueue_stored_v1(hook, true);
     END IF;
+    PERFORM headrace.publish_v1(
+        'job.' || new_state, the_job::text,
+        json_build_object('job', the_job, 'name', job.name, 'state', new_state)::text, true);
     RETURN gone;
 END
 $function$;

@@ -194,6 +194,9 @@ BEGIN
     IF gated_ids IS NOT NULL THEN
         PERFORM headrace.free_gates_v1(gated_ids, texts);
     END IF;
+    IF n_failed > 0 THEN
+        PERFORM headrace.publish_failures_v1(ended);
+    END IF;
     IF n_completed + n_failed > 0 THEN
         UPDATE headrace.workers w
         SET tasks_completed = w.tasks_completed + n_completed, tasks_failed = w.tasks_failed + n_failed

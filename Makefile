@@ -53,7 +53,7 @@ requirements: ## List the requirement lines no passing test names (LINES="A1 K5-
 	@"$$(sh tools/find-python)" tools/requirements.py $(LINES)
 
 # make bench PART=workflows, or PARTS="drain latency" PAIRS=7; SIZE=smoke only shows that everything runs, PARTS= only writes the page.
-PART ?= drain enqueue latency growth recovery workflows
+PART ?= drain enqueue latency growth recovery workflows server
 PARTS ?= $(PART)
 PAIRS ?=
 SIZE ?= full

@@ -20,6 +20,7 @@ _TITLES: dict[PartName, str] = {
     "growth": "What does not grow",
     "recovery": "Recovery",
     "workflows": "Workflows and tables",
+    "server": "The server",
 }
 
 _HEADER = """# Performance

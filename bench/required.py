@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 type Direction = Literal["at least", "at most"]
-type PartName = Literal["drain", "enqueue", "latency", "growth", "recovery", "workflows"]
+type PartName = Literal["drain", "enqueue", "latency", "growth", "recovery", "workflows", "server"]
 
-PARTS: tuple[PartName, ...] = ("drain", "enqueue", "latency", "growth", "recovery", "workflows")
+PARTS: tuple[PartName, ...] = ("drain", "enqueue", "latency", "growth", "recovery", "workflows", "server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,5 +85,13 @@ REQUIRED: tuple[Requirement, ...] = (
     _row("workflows", "sqlite_finish", "… SQLite", "at most", 2, 1.5),
     _row("workflows", "map", "map over 10 million rows of Parquet, vectorised, against a plain pool of processes",
          "at least", 0.6, 0.9),
+    _row("server", "submits_celery", "submits over HTTP, durable, against the same application on Celery and Redis",
+         "at least", 1, 1.5),
+    _row("server", "submits_dramatiq", "… on Dramatiq and Redis", "at least", 1, 1.5),
+    _row("server", "tail_celery", "… p99 of an answer, against Celery", "at most", 1, 0.7),
+    _row("server", "tail_dramatiq", "… against Dramatiq", "at most", 1, 0.7),
+    _row("server", "storm_postgres", "wait of new work among 10,000 failing tasks, against none, PostgreSQL",
+         "at most", 2, 1.5),
+    _row("server", "storm_sqlite", "… SQLite", "at most", 2, 1.5),
 )
 # fmt: on

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from headrace.client.breakers import Breaker
 from headrace.client.bridge import on_store, sync_form
+from headrace.client.circuits import Breakers, Sharing
 from headrace.client.commands import Commands
 from headrace.client.engine import Engine
 from headrace.client.entrypoints import Entrypoint, load_entrypoint
@@ -44,6 +45,7 @@ from headrace.telemetry.redaction import Hook, Redaction
 from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
+    from headrace.client.accounts import Audit, Tokens, Users
     from headrace.client.dead_letters import DeadLetters
     from headrace.client.schedules import Schedules
     from headrace.client.subscribing import Events
@@ -106,7 +108,7 @@ class App:
         self._tasks: dict[str, Task[..., Any]] = {}
         self._entrypoints: dict[str, Entrypoint] = {}
         self._lifespan: Lifespan | None = None
-        self._breakers: dict[str, Breaker] = {}
+        self.sharing = Sharing(self._engine)  # what the breakers of its processes know of each other
         self.redaction = Redaction(redact)
         self.tracing: Tracing | None = None
         if self.settings.otel:
@@ -117,6 +119,7 @@ class App:
         self.workers = Workers(self._engine)
         self.jobs = Jobs(self._engine)
         self.commands = Commands(self._engine)
+        self.breakers = Breakers(self._engine, self.sharing)
         offer(self)
 
     # Defining.
@@ -230,6 +233,27 @@ class App:
         return Schedules(self._engine)
 
     @cached_property
+    def users(self) -> "Users":
+        """Who may do what through a server: look, add, change, shut out."""
+        from headrace.client.accounts import Users
+
+        return Users(self._engine)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """The secrets by which programs come in through a server: make, look, revoke."""
+        from headrace.client.accounts import Tokens
+
+        return Tokens(self._engine)
+
+    @cached_property
+    def audit(self) -> "Audit":
+        """What was done through a server, in whose name."""
+        from headrace.client.accounts import Audit
+
+        return Audit(self._engine)
+
+    @cached_property
     def dead_letters(self) -> "DeadLetters":
         """What failed for good and is kept: look, run again, remove."""
         from headrace.client.dead_letters import DeadLetters
@@ -285,8 +309,9 @@ class App:
         return await self._engine.run(lambda store: store.check())
 
     def breaker(self, service: str, policy: BreakerPolicy | None = None) -> Breaker:
-        """The breaker of a service in this process; the policy of the first call stands, else the app's settings."""
-        found = self._breakers.get(service)
+        """The breaker of a service: `with app.breaker("mail").call():`, `async with`, or `@app.breaker("mail")` above a
+        function. The policy of the first call stands, else the app's settings."""
+        found = self.sharing.breakers.get(service)
         if found is None:
             settings = self.settings
             default = BreakerPolicy(
@@ -294,8 +319,8 @@ class App:
                 volume_threshold=settings.circuit_volume_threshold,
                 timeout=settings.circuit_timeout,
             )
-            made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved)
-            found = self._breakers.setdefault(service, made)
+            made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved, others=self.sharing)
+            found = self.sharing.join(made)
         return found
 
     async def aclose(self) -> None:
@@ -483,12 +508,12 @@ def _data_url(url: str) -> str:
 def _full_url(url: str) -> str:
     """A relative SQLite path belongs to the working directory of now, not to the one of the first use."""
     scheme = url.partition("://")[0].partition("+")[0] if "://" in url else ""
-    if scheme in ("postgresql", "postgres"):
+    if scheme in ("postgresql", "postgres", "http", "https"):
         return url
     if scheme != "sqlite":
         raise SettingsError(
             f"database URL {masked_url(url)!r} is not understood; "
-            "write sqlite:///headrace.db, or postgresql://user@host/database"
+            "write sqlite:///headrace.db, postgresql://user@host/database, or https://host of a headrace server"
         )
     path = sqlite_path(url)
     return url if path == ":memory:" else f"sqlite:///{quote(str(Path(path).absolute()))}"

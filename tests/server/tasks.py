@@ -1,10 +1,12 @@
 """The tasks of the servers that are tested here."""
 
+from typing import Any
+
 from headrace import App
 
 
-def make_app(url: str) -> App:
-    app = App(url)
+def make_app(url: str, **settings: Any) -> App:
+    app = App(url, **settings)
 
     @app.task(name="add")
     async def add(a: int, b: int) -> int:

@@ -9,7 +9,7 @@ from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 
 # Reads of tables that stay small.
-WHOLE = {"queue_rows", "workers", "schedules", "schedules_declared"}
+WHOLE = {"breakers", "queue_rows", "workers", "schedules", "schedules_declared"}
 # Counts all of it, for a person who asks.
 COUNTED = {"prunable"}
 # A page in the order of the primary key, which stops at its limit.

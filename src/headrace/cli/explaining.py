@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXPLAIN = examples("headrace explain 42", "headrace explain 42 --database tasks:app")
 HEALTH = examples("headrace health", "headrace health --check database --timeout 3 --json")
-_CHECKS = ("database", "workers", "stale_tasks")
+_CHECKS = ("database", "workers", "stale_tasks", "breakers")
 
 
 def explain(id: Id, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
@@ -58,6 +58,7 @@ def health(
     """For probes: exit code 0 when all is well, else 1.
 
     Well is: the database answers, at least one worker is active, and no task is held by a worker that is gone.
+    Which breakers are open is said, and is no fault of ours.
     """
     import asyncio
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.client.engine import Engine
+from headrace.core.breaker import BreakerStatus
 from headrace.core.errors import HeadraceError
 from headrace.core.task import WorkerRecord
 from headrace.store.base import Store
@@ -35,7 +36,8 @@ async def check_health(engine: Engine) -> Health:
     except (HeadraceError, OSError) as error:
         down = Check(healthy=False, detail="not known: the database does not answer")
         database = Check(healthy=False, detail=str(error))
-        return Health(checks={"database": database, "workers": down, "stale_tasks": down})
+        breakers = Check(healthy=True, detail=down.detail)
+        return Health(checks={"database": database, "workers": down, "stale_tasks": down, "breakers": breakers})
 
 
 async def _check(store: Store) -> Health:
@@ -49,8 +51,16 @@ async def _check(store: Store) -> Health:
             "database": Check(healthy=True, detail=f"{store.dialect} answers"),
             "workers": Check(healthy=bool(active), detail=f"{len(active)} active"),
             "stale_tasks": await _stale_tasks(store, silent),
+            "breakers": await _breakers(store),
         }
     )
+
+
+async def _breakers(store: Store) -> Check:
+    """For information: that another service is down is no fault of ours."""
+    refusing = [record for record in await store.breakers() if record.status is not BreakerStatus.CLOSED]
+    shown = ", ".join(f"{record.service} {record.status}{' by hand' * record.forced}" for record in refusing)
+    return Check(healthy=True, detail=shown or "none open")
 
 
 async def _stale_tasks(store: Store, silent: list[WorkerRecord]) -> Check:

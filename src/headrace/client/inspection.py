@@ -1,16 +1,19 @@
 """`app.tasks`, `app.queues`, `app.workers`: look at the ledger and act on what is there."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from headrace.client.bridge import sync_form
 from headrace.client.bulk import Filters, cancel_where, delete_where, drop_results, retry_where
 from headrace.client.engine import Engine
 from headrace.client.handles import Handle
+from headrace.client.options import check_queue
 from headrace.client.orphans import requeue_orphaned
 from headrace.core.durations import Duration
 from headrace.core.errors import ArgumentError, NotAllowed, NotFound
+from headrace.core.lanes import retry_ratio
+from headrace.core.limits import Limit, Rate
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord, WorkerRecord, read_log_ref
@@ -177,9 +180,39 @@ class Queues:
         await self._engine.run(lambda store: store.resume(queue))
         await self._engine.readied()
 
+    async def alimit(self, queue: str, n: int | None) -> None:
+        """At most `n` of its tasks run at once, over all workers, those that wait already included; None lifts it.
+
+        What its code asks for holds beside that: the smaller of both. What runs now goes on and is not counted.
+        """
+        check_queue(queue)
+        limit = None if n is None else Limit(n).n
+        await self._engine.run(lambda store: store.limit_queue(queue, limit))
+        await self._engine.readied()
+
+    async def arate(
+        self, queue: str, n: int | None, per: Duration = timedelta(seconds=1), *, burst: int | None = None
+    ) -> None:
+        """At most `n` of its tasks start in each `per`, over all workers, those that wait already included; None lifts
+        it. After a quiet time `burst` tasks (by default `n`) start at once."""
+        check_queue(queue)
+        rate = None if n is None else Rate(n, per, burst=burst)
+        await self._engine.run(lambda store: store.rate_queue(queue, rate))
+        await self._engine.readied()
+
+    async def aratio(self, queue: str) -> float:
+        """The share of its starts that retries get while both lanes have work, at the present depth of retries."""
+        settings = self._engine.settings
+        warning, critical = settings.retry_queue_warning, settings.retry_queue_critical
+        depth = await self._engine.run(lambda store: store.retry_depth(queue, cap=critical + 1))
+        return retry_ratio(depth, default=settings.retry_ratio, warning=warning, critical=critical)
+
     list = sync_form(alist)
     pause = sync_form(apause)
     resume = sync_form(aresume)
+    limit = sync_form(alimit)
+    rate = sync_form(arate)
+    ratio = sync_form(aratio)
 
 
 class Workers:

@@ -55,10 +55,11 @@ class Jobs:
         on_success: Hook | None = None,
         on_failure: Hook | None = None,
         metadata: Mapping[str, Any] | None = None,
+        owner: str | None = None,
     ) -> JobRecord:
         """Make a job and its first tasks in one transaction: signatures, compositions, graphs, `welcome.prepare(7)`.
 
-        One that is given alone is the job; several are side by side.
+        One that is given alone is the job; several are side by side. `owner` is the user in whose name all of it runs.
         """
         planner = Planner(self.origin)
         for part in _listed(tasks):
@@ -72,6 +73,7 @@ class Jobs:
                 on_success=self.origin.hook(on_success),
                 on_failure=self.origin.hook(on_failure),
                 metadata=payload.dumps(dict(metadata or {})),
+                owner=owner,
             )
         )
         return await self.aget(id)
@@ -109,11 +111,18 @@ class Jobs:
         return record
 
     async def alist(
-        self, *, states: Iterable[JobState | str] = (), limit: int = 100, before: int | None = None
+        self,
+        *,
+        states: Iterable[JobState | str] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
     ) -> Sequence[JobRecord]:
-        """Jobs, newest first; `before` is the id of the last one seen."""
+        """Jobs, newest first; `before` is the id of the last one seen. `owner`: only those of one user."""
         wanted = tuple(JobState(state) for state in states)
-        return await self.engine.run(lambda store: store.list_jobs(states=wanted, limit=limit, before=before))
+        return await self.engine.run(
+            lambda store: store.list_jobs(states=wanted, owner=owner, limit=limit, before=before)
+        )
 
     async def acancel(self, id: int) -> JobRecord:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""

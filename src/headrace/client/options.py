@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypedDict, get_args
 
 from headrace.core import payload
+from headrace.core.accounts import Role
 from headrace.core.durations import Duration, seconds
 from headrace.core.errors import OptionError, PayloadError
 from headrace.core.limits import Debounce, Key, Limit, Rate
@@ -60,6 +61,7 @@ class OptionArguments(TypedDict, total=False):
     gpus: float | None
     memory: int | None
     job: int | None
+    approval: Role | str | None
     connection: Any
 
 
@@ -89,6 +91,7 @@ class Options:
     debounce: Debounce | None = None
     resources: Mapping[str, float] = field(default_factory=dict[str, float])
     job: int | None = None
+    approval: Role | None = None  # who submits it over HTTP and is less waits for somebody who is
     connection: Any = None
 
     def changed(self, name: str, given: Mapping[str, Any]) -> Self:
@@ -135,6 +138,8 @@ def _normal(given: Mapping[str, Any], before: Options) -> dict[str, Any]:
         changes["tags"] = _tags(changes["tags"])
     if "metadata" in changes:
         changes["metadata"] = dict(changes["metadata"])
+    if changes.get("approval") is not None:
+        changes["approval"] = _approver(changes["approval"])
     resources = {name: changes.pop(name) for name in ("cpus", "gpus", "memory") if name in changes}
     if resources:
         merged = {**before.resources, **resources}
@@ -159,6 +164,12 @@ def _tags(tags: Any) -> tuple[str, ...]:
     if not all(isinstance(tag, str) for tag in found):
         raise OptionError(f"tags must be texts, not {found!r}")
     return found
+
+
+def _approver(value: Any) -> Role:
+    if value not in (Role.OPERATOR, Role.ADMIN):
+        raise OptionError(f"approval is the role of who approves, operator or admin, not {value!r}")
+    return Role(value)
 
 
 def _check(options: Options) -> None:

@@ -172,6 +172,8 @@ def stored_options(
         found["metadata"] = options.metadata
     if options.resources:
         found["resources"] = options.resources
+    if options.approval is not None:
+        found["approval"] = {"role": options.approval}
     return payload.dumps(found)
 
 

@@ -10,6 +10,11 @@ from headrace.store.blobs.base import fetch as fetch_blob
 
 async def result_text(engine: Engine, record: TaskRecord) -> str:
     """Of a task that completed: what it returned, as JSON. ResultExpired, or ResultError when it cannot be read."""
+    return engine.codecs.get(record.codec).decode(await stored_text(engine, record))
+
+
+async def stored_text(engine: Engine, record: TaskRecord) -> str:
+    """The same, as its codec wrote it."""
     stored, what = record.result, f"the result of task {record.id} ({record.name})"
     if stored is None:
         reference = record.result_ref
@@ -25,4 +30,4 @@ async def result_text(engine: Engine, record: TaskRecord) -> str:
             stored = await on_store(lambda: fetch_blob(blobs, reference, what=what))
         except BlobMissing as error:
             raise ResultExpired(str(error)) from None
-    return engine.codecs.get(record.codec).decode(stored)
+    return stored

@@ -16,6 +16,7 @@ type Key = str | Callable[..., str]
 
 type GateKind = Literal["limit", "order", "rate"]
 
+SET_BY_HAND = "@queue:"  # begins the key of what an operator has set for a queue; see core.queue_settings
 _LONGEST_KEY = 512  # well inside what a B-tree page takes, even in four-byte characters
 
 
@@ -174,6 +175,8 @@ def _check_key(key: object, name: str) -> str:
         raise OptionError(f"{name} must give text, not {key!r}")
     if not key or len(key) > _LONGEST_KEY or "\0" in key:
         raise OptionError(f"{name} must be 1 to {_LONGEST_KEY} characters of text without NUL, not {key[:80]!r}")
+    if key.startswith(SET_BY_HAND):
+        raise OptionError(f"{name}: keys that begin with {SET_BY_HAND!r} are those of limits that are set at run time")
     return key
 
 

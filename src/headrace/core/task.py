@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from headrace.core.lanes import Lane
-from headrace.core.limits import Gate
+from headrace.core.limits import Gate, Rate
 from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.core.values import value
 
@@ -371,6 +371,9 @@ class QueueRecord:
     paused: bool
     # primary, retry, scheduled, waiting, claimed, running
     depths: Mapping[str, int] = field(default_factory=dict[str, int])
+    # What was set for it at run time; what code asks for its tasks is not here.
+    limit: int | None = None
+    rate: Rate | None = None
 
 
 JSONValue = Any

@@ -24,6 +24,7 @@ from headrace.server.options import ServerOptions
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
+    ("faces.asynctaskflow", ""),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -34,6 +35,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.events", "/api/v1"),
     ("routes.results", "/api/v1"),
     ("routes.audit", "/api/v1"),
+    ("routes.ledger", "/api/v1"),
     ("routes.health", ""),
     ("routes.session", "/api/v1"),
     ("routes.tokens", "/api/v1"),
@@ -64,7 +66,6 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
         version=__version__,
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
-        responses=openapi.RESPONSES,
         lifespan=lifespan,
         docs_url="/api/docs",
         redoc_url=None,

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.errors import StoreError
+from headrace.core.limits import Rate
 from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
 from headrace.core.states import JobState, TaskState
@@ -47,6 +48,8 @@ from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
+# How long the audit log is kept, whatever happens to the tasks it tells of.
+AUDIT_KEPT = 365 * 86_400.0
 # Dependents of one task that its finish frees itself; more of them are left to `release`.
 RELEASED_AT_ONCE = 1000
 
@@ -122,6 +125,8 @@ class Pruned:
     jobs: int = 0
     runs: int = 0  # of schedules
     events: int = 0
+    tokens: int = 0
+    audit: int = 0
     blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 
@@ -249,7 +254,8 @@ class Upkeep(Protocol):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
-        runs of schedules that are as old, unless their task is unfinished."""
+        runs of schedules that are as old, unless their task is unfinished; tokens that have been good for nothing that
+        long; and what the audit log has of more than AUDIT_KEPT seconds ago."""
         ...
 
     async def purge(self, ids: Sequence[int]) -> list[int]:
@@ -488,6 +494,15 @@ class Queues(Protocol):
     async def pause(self, queue: str) -> None: ...
 
     async def resume(self, queue: str) -> None: ...
+
+    async def limit_queue(self, queue: str, limit: int | None) -> None:
+        """At most so many of its tasks run at once, over all workers, whatever their code asks for beside that; None
+        lifts it. Holds for what is claimed from now on; those that waited for room are looked at again."""
+        ...
+
+    async def rate_queue(self, queue: str, rate: Rate | None) -> None:
+        """At most so many starts of its tasks, over all workers; None lifts it. Like `limit_queue`."""
+        ...
 
     async def queue_names(self) -> list[str]:
         """Queues that have ready tasks, were paused or have settings, sorted. One look into an index for each of them,

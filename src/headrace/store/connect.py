@@ -2,13 +2,14 @@
 
 import re
 from hashlib import blake2s
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from headrace.core.errors import MissingExtra, SettingsError
 from headrace.store.base import Store, StoreOptions
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_EXAMPLES = "sqlite:///headrace.db, or postgresql://user@host/database"
+_EXAMPLES = "sqlite:///headrace.db, postgresql://user@host/database, or https://host of a headrace server"
 
 
 def connect(url: str, options: StoreOptions | None = None) -> Store:
@@ -32,6 +33,10 @@ def connect(url: str, options: StoreOptions | None = None) -> Store:
                     f"{scheme}:// needs the PostgreSQL driver: pip install 'headrace[postgres]'"
                 ) from error
             return PostgresStore(postgres_dsn(url), options)
+        case "http" | "https":
+            from headrace.store.http import HttpStore
+
+            return cast("Store", HttpStore(url, options))
         case _:
             raise SettingsError(f"database URL {masked_url(url)!r} is not understood; write {_EXAMPLES}")
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
@@ -79,6 +80,20 @@ def has_child_tasks(app: Application) -> bool:
 def tracing_of(app: Application) -> Tracing | None:
     """What makes the app's spans, where it asked for them."""
     return getattr(app, "tracing", None)
+
+
+class Listening(Protocol):
+    """The breakers of an app in this process (client.circuits.Sharing)."""
+
+    @property
+    def in_use(self) -> bool: ...
+
+    def look(self) -> Future[None]: ...
+
+
+def sharing_of(app: Application) -> Listening | None:
+    """What its breakers hear of those of other processes, where the app has any."""
+    return getattr(app, "sharing", None)
 
 
 def blobs_of(app: Application) -> Blobs | None:

@@ -21,6 +21,7 @@ from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import LeaseLost, StoreUnavailable
 from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
+from headrace.executors.capture import captured_logging, level_of
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.slots import LEAVING, READY, SlotRange, SlotTable
@@ -37,6 +38,7 @@ from headrace.worker.application import (
     blobs_of,
     codecs_of,
     has_child_tasks,
+    sharing_of,
     tracing_of,
     warn_of_a_move,
 )
@@ -51,6 +53,7 @@ from headrace.worker.options import WorkerOptions
 from headrace.worker.pools import build_executors
 from headrace.worker.reaching import reach
 from headrace.worker.scheduling import declare_schedules, scheduler_services
+from headrace.worker.services.breakers import BreakerWatch
 from headrace.worker.services.buffer_keeper import BufferKeeper, Pulse
 from headrace.worker.services.canceller import Canceller
 from headrace.worker.services.depth import QueueFinder, RetryDepth
@@ -151,6 +154,7 @@ class Worker:
         if (tracing := tracing_of(self.app)) is not None:
             tracing.preload()
         async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(captured_logging(level_of(self.app)))
             store = await stack.enter_async_context(self._opened_store())
             if store is None:
                 return
@@ -223,7 +227,7 @@ class Worker:
             options=self.options,
             bus=self.bus,
             rng=self._rng,
-            finished=words.finished,
+            words=words,
             slots=self.slots if self.supervised else None,
             tracing=tracing_of(self.app),
             inputs=Inputs(read=store.inputs, codecs=codecs_of(self.app), blobs=lambda: blobs_of(self.app)),
@@ -290,6 +294,8 @@ class Worker:
         canceller = Canceller(store=store, worker=lambda: self.id, holding=dispatcher.holding, cancel=dispatcher.cancel)
         listener = Listener(store=store, worker=lambda: self.id, poke=claimer.poke, cancel=canceller.wake)
         services += [canceller, listener]
+        if (sharing := sharing_of(self.app)) is not None:
+            services.append(BreakerWatch(sharing))
         if options.queues is None:
 
             def found(queues: Sequence[str]) -> None:

@@ -9,12 +9,14 @@ from headrace.server.auth.caller import Caller
 def needs_approval(caller: Caller, task: NewTask) -> bool:
     """Commands of users always wait; a function does where it was declared so: `@app.task(approval="operator")`.
 
-    Operators and admins never wait. Nor does anybody in a server without users, where the caller is an admin. Nothing
-    is placed or reserved for a task that waits: approved it joins its queue, and takes what is free then.
+    Admins never wait, operators only for what was declared to need an admin. Nor does anybody in a server without
+    users, where the caller is an admin. Nothing is placed or reserved for a task that waits: approved it joins its
+    queue, and takes what is free then.
     """
-    if caller.role.reaches(Role.OPERATOR):
+    asked = asked_role(task.options)
+    if task.kind != "command" and asked is None:
         return False
-    return task.kind == "command" or asked_role(task.options) is not None
+    return not caller.role.reaches(Role(asked) if asked in Role else Role.OPERATOR)
 
 
 def asked_role(options: str) -> str | None:

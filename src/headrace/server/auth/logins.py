@@ -69,7 +69,7 @@ class Logins:
             ttl=self._options.session_ttl,
         )
         try:
-            token = await self._app.engine.run(lambda store: store.add_token(session))
+            token = await self._app.engine.run(lambda store: store.add_token(session, password=user.password))
         except (NotFound, WrongState):  # disabled, or given another password, at this moment
             raise self._refused() from None
         return Login(user=user, token=token, secret=secret)

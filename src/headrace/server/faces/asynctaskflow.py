@@ -8,10 +8,10 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from headrace.app import App
@@ -19,15 +19,15 @@ from headrace.client.results import result_text
 from headrace.core.accounts import Role, Scope
 from headrace.core.breaker import BreakerStatus
 from headrace.core.errors import HeadraceError, UnknownTask
-from headrace.core.lanes import retry_ratio
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
-from headrace.core.task import TaskFilter, TaskRecord
+from headrace.core.task import AttemptRecord, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.faces.asynctaskflow_records import TaskBody, Word, body_of, states_of, waits_for_retry, word_of
 from headrace.server.faces.ids import id_of, uuid_of
+from headrace.server.figures import ratio_of
 from headrace.server.problems import Problem
 from headrace.store.base import COUNTED_AT_MOST, CancelAnswer, Store
 from headrace.store.removing import DeleteAnswer
@@ -120,23 +120,23 @@ async def list_tasks(app: TheApp, caller: Reader, status: Word | None = None, li
     """Tasks of any kind, newest first; a user's own. With `status`, those that are shown by this word."""
     owner = caller.only_own
 
-    async def read(store: Store) -> list[TaskBody]:
+    async def look(store: Store) -> list[_Read]:
         found: list[TaskRecord] = []
         now = await store.now()
         async for page in _pages(store, status, owner, limit):
             found += [record for record in page if status is None or word_of(record, now) is status]
             if len(found) >= limit:
                 break
-        return [await _shown(app, store, record, now) for record in found[:limit]]
+        return [_Read(record, await _attempts(store, record), now) for record in found[:limit]]
 
-    return await app.engine.run(read)
+    return [await _shown(app, read) for read in await app.engine.run(look)]
 
 
 @router.post("/api/v1/tasks/requeue-orphaned")
-async def requeue_orphaned(request: Request, app: TheApp, caller: Operator) -> Requeued:
+async def requeue_orphaned(app: TheApp, caller: Operator) -> Requeued:
     """Find PENDING tasks that are in no queue and ACTIVE ones of workers that are gone, and queue each once. Workers do
     the same by themselves; a worker that only looks gone is watched for half a lease first."""
-    async with audited(request, caller, "tasks.requeue-orphaned", "tasks"):
+    async with audited(app, caller, "tasks.requeue-orphaned", "tasks"):
         pending = await app.engine.run(_unpark)
         rescued = await app.tasks.arequeue_orphaned()
     active = rescued["requeued"]
@@ -147,24 +147,28 @@ async def requeue_orphaned(request: Request, app: TheApp, caller: Operator) -> R
 async def get_task(task_id: UUID, app: TheApp, caller: Reader) -> TaskBody:
     """One task, of whatever kind."""
     record = await _seen(app, caller, task_id)
-    return await app.engine.run(lambda store: _current(app, store, record))
+
+    async def look(store: Store) -> _Read:
+        return _Read(record, await _attempts(store, record), await store.now())
+
+    return await _shown(app, await app.engine.run(look))
 
 
 @router.post("/api/v1/tasks/{task_id:uuid}/retry")
-async def retry_task(task_id: UUID, request: Request, app: TheApp, caller: Controller) -> TaskResponse:
+async def retry_task(task_id: UUID, app: TheApp, caller: Controller) -> TaskResponse:
     """Run a FAILED or dead task again, from now, with a fresh budget, in the retry lane. Of two at once, one does."""
     record = await _controlled(app, caller, task_id)
-    async with audited(request, caller, "tasks.retry", f"task/{record.id}"):
+    async with audited(app, caller, "tasks.retry", f"task/{record.id}"):
         if not await _retried(app, record):
             raise Problem(400, "Bad Request", "Task cannot be retried")
     return TaskResponse(task_id=task_id, state=Word.PENDING)
 
 
 @router.delete("/api/v1/tasks/{task_id:uuid}", status_code=204)
-async def delete_task(task_id: UUID, request: Request, app: TheApp, caller: Controller) -> None:
+async def delete_task(task_id: UUID, app: TheApp, caller: Controller) -> None:
     """Remove a task with everything that belongs to it. 409 while a worker has it: cancel it first."""
     record = await _controlled(app, caller, task_id)
-    async with audited(request, caller, "tasks.delete", f"task/{record.id}"):
+    async with audited(app, caller, "tasks.delete", f"task/{record.id}"):
         match (await app.tasks.adelete(record.id))[record.id]:
             case DeleteAnswer.DELETED:
                 return
@@ -238,12 +242,19 @@ async def _controlled(app: App, caller: Caller, task_id: UUID) -> TaskRecord:
     return record
 
 
-async def _current(app: App, store: Store, record: TaskRecord) -> TaskBody:
-    return await _shown(app, store, record, await store.now())
+class _Read(NamedTuple):
+    record: TaskRecord
+    attempts: Sequence[AttemptRecord]
+    now: datetime
 
 
-async def _shown(app: App, store: Store, record: TaskRecord, now: datetime) -> TaskBody:
-    attempts = await store.attempts(record.id) if record.claim_no else []
+async def _attempts(store: Store, record: TaskRecord) -> Sequence[AttemptRecord]:
+    return await store.attempts(record.id) if record.claim_no else ()
+
+
+async def _shown(app: App, read: _Read) -> TaskBody:
+    """Without secrets, whoever asks."""
+    record, attempts, now = read
     body = body_of(record, attempts, now=now, content=_content(app, record), result=await _result(app, record))
     hide = app.redaction.text
     history = [entry.model_copy(update={"error": entry.error and hide(entry.error)}) for entry in body.error_history]
@@ -254,7 +265,7 @@ async def _shown(app: App, store: Store, record: TaskRecord, now: datetime) -> T
 def _content(app: App, record: TaskRecord) -> str | None:
     try:
         arguments: Any = loads(app.codecs.get(record.codec).decode(record.arguments))
-        given = arguments["content"] if "content" in arguments else arguments["kwargs"]["content"]
+        given = arguments["content"]
     except (HeadraceError, ValueError, LookupError, TypeError):
         return None  # a task without content, or of a codec that this process has not
     return app.redaction.text(given) if isinstance(given, str) else None
@@ -311,7 +322,6 @@ async def _unpark(store: Store) -> int:
 
 
 async def _status(app: App, store: Store) -> QueueStatus:
-    settings = app.settings
     queues = await store.queues()
     ended = await store.ended_counts()
     retries, dead = await store.waiting_retries(), await store.dead_letter_depth()
@@ -329,18 +339,11 @@ async def _status(app: App, store: Store) -> QueueStatus:
         + ended.get(TaskState.REJECTED, 0),
         Word.DLQ: dead,
     }
-    ratio = retry_ratio(
-        max((queue.depths["retry"] for queue in queues), default=0),
-        default=settings.retry_ratio,
-        warning=settings.retry_queue_warning,
-        critical=settings.retry_queue_critical,
-    )
+    deepest = max((queue.depths["retry"] for queue in queues), default=0)
     return QueueStatus(
-        queues=QueueDepths(
-            primary=sums["primary"], retry=sums["retry"], scheduled=sums["scheduled"], dlq=dead
-        ),
+        queues=QueueDepths(primary=sums["primary"], retry=sums["retry"], scheduled=sums["scheduled"], dlq=dead),
         states=states,
-        retry_ratio=ratio,
+        retry_ratio=ratio_of(app.settings, deepest),
         at_least=sorted(capped),
     )
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Body, Depends
 
 from headrace.core.accounts import Role, Scope
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import ANYONE_NAME, audited
 from headrace.server.auth.caller import Caller
 from headrace.server.models.base import PathName
 from headrace.server.models.breakers import BreakerShown, OpenRequest
@@ -25,34 +25,29 @@ async def list_breakers(app: TheApp, caller: Reader) -> list[BreakerShown]:
 
 
 @router.post("/{service:path}/reset")
-async def reset_breaker(service: PathName, request: Request, app: TheApp, caller: Operator) -> BreakerShown:
+async def reset_breaker(service: PathName, app: TheApp, caller: Operator) -> BreakerShown:
     """Close it by hand, with fresh counts; every process sees it within seconds."""
-    async with audited(request, caller, "breakers.reset", f"breaker/{service}"):
-        made = await app.engine.run(lambda store: store.reset_breaker(service, by=_by(caller)))
+    async with audited(app, caller, "breakers.reset", f"breaker/{service}"):
+        made = await app.engine.run(lambda store: store.reset_breaker(service, by=caller.name or ANYONE_NAME))
     return BreakerShown.model_validate(made)
 
 
 @router.post("/{service:path}/open")
 async def open_breaker(
     service: PathName,
-    request: Request,
     app: TheApp,
     caller: Operator,
     given: Annotated[OpenRequest | None, Body()] = None,
 ) -> BreakerShown:
     """Open it by hand: for a time, then it is probed; without one until it is reset."""
     timeout = None if given is None else given.timeout
-    async with audited(request, caller, "breakers.open", f"breaker/{service}", {"timeout": timeout}):
+    async with audited(app, caller, "breakers.open", f"breaker/{service}", {"timeout": timeout}):
         made = await app.engine.run(
             lambda store: store.open_breaker(
                 service,
-                by=_by(caller),
+                by=caller.name or ANYONE_NAME,
                 timeout=app.settings.circuit_timeout if timeout is None else timeout,
                 forced=timeout is None,
             )
         )
     return BreakerShown.model_validate(made)
-
-
-def _by(caller: Caller) -> str:
-    return caller.name or "anyone"

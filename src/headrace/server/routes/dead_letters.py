@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from headrace.core.accounts import Role, Scope
 from headrace.core.task import TaskFilter
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_task, seen_owner
 from headrace.server.models.base import PathId
@@ -55,24 +55,24 @@ async def list_dead_letters(
 
 
 @router.post("/replay")
-async def replay_dead_letters(given: DeadLetterFilter, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+async def replay_dead_letters(given: DeadLetterFilter, app: TheApp, caller: Operator) -> BulkAnswer:
     """Run all of them once more that the filter takes, with a fresh budget. What fails from now on is not taken."""
-    async with audited(request, caller, "dead_letters.replay", "task/*", given.model_dump(mode="json")):
+    async with audited(app, caller, "dead_letters.replay", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.aretry_where(**_filters(given)))
 
 
 @router.post("/discard")
-async def discard_dead_letters(given: DeadLetterFilter, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+async def discard_dead_letters(given: DeadLetterFilter, app: TheApp, caller: Operator) -> BulkAnswer:
     """Remove all of them that the filter takes, for good."""
-    async with audited(request, caller, "dead_letters.discard", "task/*", given.model_dump(mode="json")):
+    async with audited(app, caller, "dead_letters.discard", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.adelete_where(**_filters(given)))
 
 
 @router.post("/{id}/replay")
-async def replay_dead_letter(id: PathId, request: Request, app: TheApp, caller: Controller) -> Retried:
+async def replay_dead_letter(id: PathId, app: TheApp, caller: Controller) -> Retried:
     """Run it once more, with a fresh budget."""
     await _dead(app, caller, id)
-    async with audited(request, caller, "dead_letters.replay", f"task/{id}"):
+    async with audited(app, caller, "dead_letters.replay", f"task/{id}"):
         again = await app.tasks.aretry(id)
         if not again:
             raise Problem(409, "Not a dead letter", f"task {id} runs again already, or its key is held")
@@ -80,10 +80,10 @@ async def replay_dead_letter(id: PathId, request: Request, app: TheApp, caller: 
 
 
 @router.delete("/{id}", status_code=204)
-async def discard_dead_letter(id: PathId, request: Request, app: TheApp, caller: Controller) -> None:
+async def discard_dead_letter(id: PathId, app: TheApp, caller: Controller) -> None:
     """Remove it with everything that belongs to it."""
     await _dead(app, caller, id)
-    async with audited(request, caller, "dead_letters.discard", f"task/{id}"):
+    async with audited(app, caller, "dead_letters.discard", f"task/{id}"):
         await delete_one(app, id)
 
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from headrace.core.accounts import Role, Scope
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.models.events import EventSent, NewEvent
 
@@ -17,7 +17,7 @@ Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
 
 
 @router.post("", status_code=201)
-async def send_event(given: NewEvent, request: Request, app: TheApp, caller: Operator) -> EventSent:
+async def send_event(given: NewEvent, app: TheApp, caller: Operator) -> EventSent:
     """Tasks that wait for it go on with the payload. It may come before anyone waits."""
-    async with audited(request, caller, "events.send", f"event/{given.event}", {"key": given.key}):
+    async with audited(app, caller, "events.send", f"event/{given.event}", {"key": given.key}):
         return EventSent(id=await app.asend(given.event, given.key, given.payload))

@@ -8,7 +8,7 @@ from headrace.client.options import UNSET
 from headrace.core.accounts import Role, Scope
 from headrace.core.states import JobState
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.drawing import drawn
 from headrace.server.finding import controlled_job, seen_job, seen_owner
@@ -92,28 +92,28 @@ async def get_graph(
 
 
 @router.post("/{id}/tasks", status_code=201)
-async def add_tasks(id: PathId, given: MoreTasks, request: Request, app: TheApp, caller: Submitter) -> Ids:
+async def add_tasks(id: PathId, given: MoreTasks, app: TheApp, caller: Submitter) -> Ids:
     """Add tasks to a job that is not over, in one transaction."""
     await controlled_job(app, caller, id)
     tasks = drawn(app, caller, given.tasks, job=id, after=given.after)
-    async with audited(request, caller, "jobs.add", f"job/{id}", {"tasks": len(tasks)}):
+    async with audited(app, caller, "jobs.add", f"job/{id}", {"tasks": len(tasks)}):
         answers = await app.engine.enqueue(tasks)
     return Ids(ids=[answer.id for answer in answers])
 
 
 @router.post("/{id}/cancel")
-async def cancel_job(id: PathId, request: Request, app: TheApp, caller: Controller) -> JobShown:
+async def cancel_job(id: PathId, app: TheApp, caller: Controller) -> JobShown:
     """Cancel what waits and tell what runs to stop."""
     await controlled_job(app, caller, id)
-    async with audited(request, caller, "jobs.cancel", f"job/{id}"):
+    async with audited(app, caller, "jobs.cancel", f"job/{id}"):
         return Seeing(app).job(await app.jobs.acancel(id))
 
 
 @router.post("/{id}/retry-failed")
-async def retry_failed(id: PathId, request: Request, app: TheApp, caller: Controller) -> Ids:
+async def retry_failed(id: PathId, app: TheApp, caller: Controller) -> Ids:
     """Open the job again with what failed, and with what was cancelled because of that."""
     await controlled_job(app, caller, id)
-    async with audited(request, caller, "jobs.retry", f"job/{id}"):
+    async with audited(app, caller, "jobs.retry", f"job/{id}"):
         return Ids(ids=await app.jobs.aretry_failed(id))
 
 

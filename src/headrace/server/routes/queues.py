@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 
 from headrace.app import App
 from headrace.client.options import check_queue
@@ -11,7 +11,7 @@ from headrace.core.durations import seconds
 from headrace.core.limits import Rate
 from headrace.core.task import QueueRecord
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.figures import ratio_of
 from headrace.server.models.base import PathName
@@ -30,40 +30,38 @@ async def list_queues(app: TheApp, caller: Reader) -> list[QueueShown]:
 
 
 @router.post("/{name:path}/pause")
-async def pause_queue(name: PathName, request: Request, app: TheApp, caller: Operator) -> QueueShown:
+async def pause_queue(name: PathName, app: TheApp, caller: Operator) -> QueueShown:
     """No worker claims from it until it is resumed; what runs goes on."""
     check_queue(name)
-    async with audited(request, caller, "queues.pause", f"queue/{name}"):
+    async with audited(app, caller, "queues.pause", f"queue/{name}"):
         await app.queues.apause(name)
     return await _now(app, name)
 
 
 @router.post("/{name:path}/resume")
-async def resume_queue(name: PathName, request: Request, app: TheApp, caller: Operator) -> QueueShown:
+async def resume_queue(name: PathName, app: TheApp, caller: Operator) -> QueueShown:
     """Workers claim from it again."""
     check_queue(name)
-    async with audited(request, caller, "queues.resume", f"queue/{name}"):
+    async with audited(app, caller, "queues.resume", f"queue/{name}"):
         await app.queues.aresume(name)
     return await _now(app, name)
 
 
 @router.put("/{name:path}/limit")
-async def limit_queue(
-    name: PathName, given: QueueLimit, request: Request, app: TheApp, caller: Operator
-) -> QueueShown:
+async def limit_queue(name: PathName, given: QueueLimit, app: TheApp, caller: Operator) -> QueueShown:
     """At most so many of its tasks run at once, over all workers."""
     check_queue(name)
-    async with audited(request, caller, "queues.limit", f"queue/{name}", {"n": given.n}):
+    async with audited(app, caller, "queues.limit", f"queue/{name}", {"n": given.n}):
         await app.engine.run(lambda store: store.limit_queue(name, given.n))
     return await _now(app, name)
 
 
 @router.put("/{name:path}/rate")
-async def rate_queue(name: PathName, given: QueueRate, request: Request, app: TheApp, caller: Operator) -> QueueShown:
+async def rate_queue(name: PathName, given: QueueRate, app: TheApp, caller: Operator) -> QueueShown:
     """At most so many starts of its tasks in a time, over all workers."""
     check_queue(name)
     rate = None if given.n is None else Rate(given.n, given.per, burst=given.burst)
-    async with audited(request, caller, "queues.rate", f"queue/{name}", given.model_dump(mode="json")):
+    async with audited(app, caller, "queues.rate", f"queue/{name}", given.model_dump(mode="json")):
         await app.engine.run(lambda store: store.rate_queue(name, rate))
     return await _now(app, name)
 

@@ -11,7 +11,7 @@ from headrace.client.schedules import Changes, ScheduleView
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
 from headrace.server.access import Overseer, TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.models.base import PathName
 from headrace.server.models.schedules import (
@@ -60,7 +60,7 @@ async def create_schedule(
     wanted = {name: value for name in ("queue", "priority") if (value := getattr(given, name)) is not None}
     task = app.get_task(given.task).using(**cast("OptionArguments", wanted))
     task.prepare(*given.args, **given.kwargs)  # refused before it is on the list of what was done
-    async with audited(request, caller, "schedules.create", f"schedule/{given.name}", {"task": task.name}):
+    async with audited(app, caller, "schedules.create", f"schedule/{given.name}", {"task": task.name}):
         made = await app.schedules.aadd(task, schedule, *given.args, **given.kwargs)
     response.headers["Location"] = f"{request.url.path.rstrip('/')}/{made.name}"
     return ScheduleDetail(**_shown(app, made), runs=[])
@@ -84,16 +84,16 @@ async def list_runs(
 
 
 @router.post("/{name:path}/pause")
-async def pause_schedule(name: PathName, request: Request, app: TheApp, caller: Operator) -> ScheduleShown:
+async def pause_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
     """No tick of it fires until it is resumed."""
-    async with audited(request, caller, "schedules.pause", f"schedule/{name}"):
+    async with audited(app, caller, "schedules.pause", f"schedule/{name}"):
         return ScheduleShown(**_shown(app, await app.schedules.apause(name)))
 
 
 @router.post("/{name:path}/resume")
-async def resume_schedule(name: PathName, request: Request, app: TheApp, caller: Operator) -> ScheduleShown:
+async def resume_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
     """Ticks from now on fire again; those of the pause never do."""
-    async with audited(request, caller, "schedules.resume", f"schedule/{name}"):
+    async with audited(app, caller, "schedules.resume", f"schedule/{name}"):
         return ScheduleShown(**_shown(app, await app.schedules.aresume(name)))
 
 
@@ -104,7 +104,7 @@ async def trigger_schedule(
     name: PathName, request: Request, response: Response, app: TheApp, caller: Operator
 ) -> Triggered:
     """Enqueue its task now, paused or not. The ticks go on as if nothing had happened."""
-    async with audited(request, caller, "schedules.run", f"schedule/{name}"):
+    async with audited(app, caller, "schedules.run", f"schedule/{name}"):
         handle = await app.schedules.arun_now(name)
     prefix = request.url.path.partition("/schedules/")[0]
     response.headers["Location"] = f"{prefix}/tasks/{handle.id}"
@@ -119,9 +119,7 @@ async def get_schedule(name: PathName, app: TheApp, caller: Overseer) -> Schedul
 
 
 @router.patch("/{name:path}")
-async def change_schedule(
-    name: PathName, given: ScheduleChange, request: Request, app: TheApp, caller: Operator
-) -> ScheduleDetail:
+async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
     """Change what is given and keep the rest. A new cadence counts from now."""
     task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
     rules = {
@@ -129,15 +127,15 @@ async def change_schedule(
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
         if (value := getattr(given, rule)) is not None
     }
-    async with audited(request, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
+    async with audited(app, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
         changed = await app.schedules.aset(name, when=_when(given), task=task, **cast("Changes", rules))
     return await _detail(app, changed)
 
 
 @router.delete("/{name:path}", status_code=204)
-async def remove_schedule(name: PathName, request: Request, app: TheApp, caller: Operator) -> None:
+async def remove_schedule(name: PathName, app: TheApp, caller: Operator) -> None:
     """It, and the list of its runs; tasks that it has enqueued stay."""
-    async with audited(request, caller, "schedules.remove", f"schedule/{name}"):
+    async with audited(app, caller, "schedules.remove", f"schedule/{name}"):
         await app.schedules.aremove(name)
 
 

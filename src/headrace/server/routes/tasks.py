@@ -3,6 +3,7 @@
 Submissions are not in the audit log: the task itself says who submitted it, and when.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
@@ -10,10 +11,11 @@ from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 from headrace.client.results import result_text
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
-from headrace.core.states import TaskState
+from headrace.core.states import LIVE, TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.server.access import TheApp, permit
-from headrace.server.acting import audited
+from headrace.server.auditing import ANYONE_NAME, audited
+from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_job, controlled_task, seen_owner, seen_task
 from headrace.server.models.base import LARGEST, PathId
@@ -27,7 +29,6 @@ from headrace.server.models.tasks import (
     Criteria,
     Decision,
     LogPage,
-    Requeued,
     Retried,
     Submission,
     Submitted,
@@ -119,31 +120,27 @@ async def list_tasks(
 
 
 @router.post("/retry")
-async def retry_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+async def retry_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Run every task once more that the filter takes: those that failed, unless it says otherwise."""
-    async with audited(request, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.aretry_where(**_filters(given)))
+    filters = _filters(given, (TaskState.FAILED,))
+    async with audited(app, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.aretry_where(**filters))
 
 
 @router.post("/cancel")
-async def cancel_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+async def cancel_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Cancel every task that the filter takes and that has not ended."""
-    async with audited(request, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.acancel_where(**_filters(given)))
+    filters = _filters(given, sorted(LIVE))
+    async with audited(app, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.acancel_where(**filters))
 
 
 @router.post("/delete")
-async def delete_tasks(given: Criteria, request: Request, app: TheApp, caller: Operator) -> BulkAnswer:
+async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Remove every task that the filter takes and that nobody holds or needs."""
-    async with audited(request, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.adelete_where(**_filters(given)))
-
-
-@router.post("/requeue-orphaned")
-async def requeue_orphaned(request: Request, app: TheApp, caller: Operator) -> Requeued:
-    """Put back in line what workers hold that are gone. Workers do so by themselves; this does it now."""
-    async with audited(request, caller, "tasks.requeue_orphaned", "task/*"):
-        return Requeued(answers=await app.tasks.arequeue_orphaned())
+    filters = _filters(given, tuple(TaskState))
+    async with audited(app, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
+        return BulkAnswer(answers=await app.tasks.adelete_where(**filters))
 
 
 @router.get("/{id}")
@@ -164,7 +161,6 @@ async def list_attempts(id: PathId, app: TheApp, caller: Reader) -> list[Attempt
 @router.get("/{id}/result", responses=GONE)
 async def get_result(
     id: PathId,
-    request: Request,
     app: TheApp,
     caller: Reader,
     reveal: Reveal = False,
@@ -182,7 +178,7 @@ async def get_result(
         elif Scope.CONTROL not in caller.scopes or not caller.may_control(record.owner):
             raise Problem(403, "Forbidden", "a result with its secrets is for who controls the task")
         else:
-            async with audited(request, caller, "tasks.reveal", f"task/{id}"):
+            async with audited(app, caller, "tasks.reveal", f"task/{id}"):
                 pass
     return TaskResult(
         id=id,
@@ -215,18 +211,18 @@ async def list_logs(
 
 
 @router.delete("/{id}", status_code=204)
-async def delete_task(id: PathId, request: Request, app: TheApp, caller: Controller) -> None:
+async def delete_task(id: PathId, app: TheApp, caller: Controller) -> None:
     """Remove a task with everything that belongs to it. 409 while a worker holds it, or another task needs it."""
     await controlled_task(app, caller, id)
-    async with audited(request, caller, "tasks.delete", f"task/{id}"):
+    async with audited(app, caller, "tasks.delete", f"task/{id}"):
         await delete_one(app, id)
 
 
 @router.post("/{id}/retry")
-async def retry_task(id: PathId, request: Request, app: TheApp, caller: Controller) -> Retried:
+async def retry_task(id: PathId, app: TheApp, caller: Controller) -> Retried:
     """Run a task that ended once more, with a fresh budget of attempts."""
     record = await controlled_task(app, caller, id)
-    async with audited(request, caller, "tasks.retry", f"task/{id}"):
+    async with audited(app, caller, "tasks.retry", f"task/{id}"):
         again = await app.tasks.aretry(id)
         if not again:
             now = await app.tasks.aget(id)
@@ -240,7 +236,6 @@ async def retry_task(id: PathId, request: Request, app: TheApp, caller: Controll
 @router.post("/{id}/cancel")
 async def cancel_task(
     id: PathId,
-    request: Request,
     app: TheApp,
     caller: Controller,
     given: Annotated[CancelRequest | None, Body()] = None,
@@ -248,7 +243,7 @@ async def cancel_task(
     """End a task that nobody holds; tell the worker of one that runs to stop it."""
     await controlled_task(app, caller, id)
     reason = "user" if given is None else given.reason
-    async with audited(request, caller, "tasks.cancel", f"task/{id}", {"reason": reason}):
+    async with audited(app, caller, "tasks.cancel", f"task/{id}", {"reason": reason}):
         answer = (await app.tasks.acancel(id, reason=reason))[id]
         if answer is CancelAnswer.TOO_LATE:
             raise Problem(409, "Task has ended", f"task {id} had ended before; nothing changed")
@@ -259,37 +254,30 @@ async def cancel_task(
 
 @router.post("/{id}/approve")
 async def approve_task(
-    id: PathId, request: Request, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
+    id: PathId, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
 ) -> TaskDetail:
     """Let a task go on that waits for somebody's word. 409 when it does not wait (any more)."""
-    return await _decide(app, caller, request, id, given, approved=True)
+    return await _decide(app, caller, id, given, approved=True)
 
 
 @router.post("/{id}/reject")
 async def reject_task(
-    id: PathId, request: Request, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
+    id: PathId, app: TheApp, caller: Operator, given: Annotated[Decision | None, Body()] = None
 ) -> TaskDetail:
     """Refuse a task that waits for somebody's word: it has ended."""
-    return await _decide(app, caller, request, id, given, approved=False)
+    return await _decide(app, caller, id, given, approved=False)
 
 
-async def _decide(
-    app: TheApp, caller: Caller, request: Request, id: int, given: Decision | None, *, approved: bool
-) -> TaskDetail:
+async def _decide(app: TheApp, caller: Caller, id: int, given: Decision | None, *, approved: bool) -> TaskDetail:
     record = await controlled_task(app, caller, id)
+    wanted = asked_role(record.options)
+    if not may_decide(caller, wanted):
+        raise Problem(403, "Forbidden", f"task {id} is decided by who has the role {wanted!r}")
     note = None if given is None else given.note
     decide, act = (app.tasks.aapprove, "tasks.approve") if approved else (app.tasks.areject, "tasks.reject")
-    async with audited(request, caller, act, f"task/{id}", {"note": note}):
-        decided = await decide(id, by=caller.name or "anyone", role=_role(caller, record), note=note)
+    async with audited(app, caller, act, f"task/{id}", {"note": note}):
+        decided = await decide(id, by=caller.name or ANYONE_NAME, role=wanted or caller.role.value, note=note)
     return await _detail(app, decided)
-
-
-def _role(caller: Caller, record: TaskRecord) -> str:
-    """The role in which they decide: the one that is asked for, if theirs reaches it; an admin has them all."""
-    wanted = loads(record.options).get("approval", {}).get("role")
-    if wanted is not None and (caller.role is Role.ADMIN or (wanted in Role and caller.role.reaches(Role(wanted)))):
-        return wanted
-    return caller.role.value
 
 
 async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
@@ -298,10 +286,11 @@ async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
     return Seeing(app).detail(record, attempts, checkpoints)
 
 
-def _filters(given: Criteria) -> dict[str, Any]:
+def _filters(given: Criteria, everything: Sequence[TaskState]) -> dict[str, Any]:
+    """`everything` is what `all` means, where nothing else is said."""
     states, dead = states_of(given.status)
     found: dict[str, Any] = {
-        "states": states,
+        "states": states or (everything if given.all else ()),
         "queues": given.queue,
         "names": given.name,
         "job": given.job,

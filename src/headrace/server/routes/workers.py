@@ -18,7 +18,9 @@ _State = Literal["active", "idle", "stopping", "stopped"]
 
 @router.get("")
 async def list_workers(
-    app: TheApp, caller: Reader, state: Annotated[list[_State], Query(max_length=10)] = []  # noqa: B006
+    app: TheApp,
+    caller: Reader,
+    state: Annotated[list[_State], Query(max_length=10)] = [],  # noqa: B006
 ) -> list[WorkerShown]:
     """Workers, those that stopped included unless `state` leaves them out."""
     return [WorkerShown.model_validate(worker) for worker in await app.workers.alist(states=state)]

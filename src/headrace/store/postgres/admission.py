@@ -7,7 +7,8 @@ is forgotten: whoever frees a slot takes the same lock and sees who waits.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headrace.core.limits import Gate, gates_from_json, take
+from headrace.core.limits import Gate, gates_from_json, gates_to_json, take
+from headrace.core.queue_settings import gates_now
 from headrace.core.task import ClaimedTask, Ref
 from headrace.store.base import Admission
 from headrace.store.postgres.claims import HandedClaims
@@ -35,11 +36,13 @@ class Admitting:
 
     async def _admit(self, connection: Connection, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
         rows = await connection.fetch(self._queries["gated_claims"], worker, [claim.id for claim in claims])
-        texts: dict[Ref, str] = {Ref(row["id"], row["claim_no"]): row["gates"] for row in rows}
-        refs = [ref for claim in claims if (ref := Ref(claim.id, claim.claim_no)) in texts]
+        stored: dict[Ref, str | None] = {Ref(row["id"], row["claim_no"]): row["gates"] for row in rows}
+        held = {ref: claim.queue for claim in claims if (ref := Ref(claim.id, claim.claim_no)) in stored}
+        gates = await self._present_gates(connection, held, stored)
+        free = frozenset(ref for ref in held if not gates[ref])  # what was set for its queue is lifted
+        refs = [ref for ref in held if gates[ref]]
         if not refs:
-            return Admission(admitted=frozenset())
-        gates = {ref: gates_from_json(texts[ref]) for ref in refs}
+            return Admission(admitted=free)
         keys = sorted({gate_key(gate) for ref in refs for gate in gates[ref]})
         orders = sorted({gate.key for ref in refs for gate in gates[ref] if gate.kind == "order"})
         locked: Rows = []
@@ -53,10 +56,22 @@ class Admitting:
         )
         for ref in refs:
             room.pass_or_park(ref, gates[ref])
-        await self._write(connection, room, texts)
-        return Admission(admitted=frozenset(room.admitted), parked=frozenset(room.parked))
+        await self._write(connection, room, gates)
+        return Admission(admitted=free.union(room.admitted), parked=frozenset(room.parked))
 
-    async def _write(self, connection: Connection, room: "Room", texts: Mapping[Ref, str]) -> None:
+    async def _present_gates(
+        self, connection: Connection, queues: Mapping[Ref, str], stored: Mapping[Ref, str | None]
+    ) -> dict[Ref, tuple[Gate, ...]]:
+        """With what is set for the queues today; written to the tasks, whose end frees what their rows name."""
+        rows = await connection.fetch(self._queries["queue_settings"], sorted(set(queues.values())))
+        settings: dict[str, str] = {row["name"]: row["settings"] for row in rows}
+        gates = {ref: gates_now(queue, stored[ref], settings.get(queue)) for ref, queue in queues.items()}
+        changed = {ref: gates_to_json(gates[ref]) for ref in queues if gates[ref] != gates_from_json(stored[ref])}
+        if changed:
+            await connection.execute(self._queries["set_gates"], [ref.id for ref in changed], list(changed.values()))
+        return gates
+
+    async def _write(self, connection: Connection, room: "Room", gates: Mapping[Ref, Sequence[Gate]]) -> None:
         if room.taken:
             keys, slots, refs = zip(*room.taken, strict=True)
             await connection.execute(
@@ -76,7 +91,7 @@ class Admitting:
                 self._queries["park"], [ref.id for ref in room.parked], [key for key, _ in waits], [s for _, s in waits]
             )
             # A task that was readied for one gate and stopped at another leaves its room to the next one there.
-            several = [texts[ref] for ref in room.parked if len(gates_from_json(texts[ref])) > 1]
+            several = [gates_to_json(gates[ref]) for ref in room.parked if len(gates[ref]) > 1]
             if several:
                 await connection.execute(self._queries["wake_gates"], several)
 
@@ -143,6 +158,8 @@ class Room:
         taken = self.slots[gate_key(gate)]
         if gate.kind == "order":
             return 0 if self.heads.get(gate.key) == ref.id and 0 not in taken else None
+        if len(taken) >= gate.n:
+            return None  # more may be taken than there are: the limit was lowered
         return next((slot for slot in range(gate.n) if slot not in taken), None)
 
     def _spend(self, rates: Sequence[Gate]) -> float:

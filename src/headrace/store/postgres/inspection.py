@@ -11,8 +11,8 @@ from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.reports import visible
-from headrace.store.watching import job_topic, task_topic
 from headrace.store.texts import is_storable
+from headrace.store.watching import job_topic, task_topic
 
 
 class Inspection:

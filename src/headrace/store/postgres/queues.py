@@ -1,13 +1,17 @@
-"""Queues: pause, resume, and how deep they are."""
+"""Queues: pause, resume, what is set for them at run time, and how deep they are."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
+from headrace.core.limits import Gate, Rate, gates_to_json
+from headrace.core.queue_settings import limit_key, patch, settings_from_json
 from headrace.core.task import QueueRecord
 from headrace.store.base import COUNTED_AT_MOST
-from headrace.store.postgres.connection import Database, column
+from headrace.store.postgres.connection import Connection, Database, column
 from headrace.store.postgres.wakeups import Waker
 
 _DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
+_READIED_AT_ONCE = 1000  # as the function `wake_gates` does
 
 
 class Queues:
@@ -28,7 +32,36 @@ class Queues:
 
     async def queues(self) -> list[QueueRecord]:
         rows = await self._database.fetch(self._queries["queues"], COUNTED_AT_MOST, repeatable=True)
-        return [
-            QueueRecord(name=row["name"], paused=row["paused"], depths={depth: row[depth] for depth in _DEPTHS})
-            for row in rows
-        ]
+        return [_record(row) for row in rows]
+
+    async def limit_queue(self, queue: str, limit: int | None) -> None:
+        gate = gates_to_json([Gate(kind="limit", key=limit_key(queue))])
+
+        async def ready(connection: Connection) -> int:
+            return await connection.fetchval(self._queries["wake_gates"], [gate])
+
+        await self._set(queue, patch(limit=limit), ready)
+
+    async def rate_queue(self, queue: str, rate: Rate | None) -> None:
+        async def ready(connection: Connection) -> int:
+            return len(await connection.fetch(self._queries["ready_rated"], queue, _READIED_AT_ONCE))
+
+        await self._set(queue, patch(rate=rate), ready)
+
+    async def _set(self, queue: str, patch: str, ready: Callable[[Connection], Awaitable[int]]) -> None:
+        """The setting, and whoever waited for it: many of them in transactions of their own, after the first."""
+
+        async def write(connection: Connection) -> int:
+            await connection.execute(self._queries["set_queue"], queue, patch)
+            return await ready(connection)
+
+        readied = await self._database.run(write, repeatable=True)
+        while readied >= _READIED_AT_ONCE:
+            readied = await self._database.run(ready, repeatable=True)
+        await self._waker.wake([queue])
+
+
+def _record(row: Any) -> QueueRecord:
+    limit, rate = settings_from_json(row["settings"])
+    depths = {depth: row[depth] for depth in _DEPTHS}
+    return QueueRecord(name=row["name"], paused=row["paused"], depths=depths, limit=limit, rate=rate)

@@ -128,6 +128,8 @@ class PostgresStore:
         self.run_schedule = firings.run_schedule
         self.pause = queues.pause
         self.resume = queues.resume
+        self.limit_queue = queues.limit_queue
+        self.rate_queue = queues.rate_queue
         self.queue_names = queues.queue_names
         self.queues = queues.queues
         self.save_checkpoint = checkpoints.save_checkpoint

@@ -1,11 +1,12 @@
 """Gates: limits, rates and order keys. A task without them never comes here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
 
-from headrace.core.limits import Gate, gates_from_json, take
+from headrace.core.limits import SET_BY_HAND, Gate, gates_from_json, gates_to_json, take
+from headrace.core.queue_settings import gates_now, settings_from_json
 from headrace.core.task import ClaimedTask, Ref
 from headrace.store.base import Admission
 from headrace.store.sqlite.claiming import refs_json
@@ -13,6 +14,7 @@ from headrace.store.sqlite.connection import Part, Transaction
 
 _SECOND = 1_000_000
 _EVERYBODY = 1_000_000
+READIED_AT_ONCE = 500
 
 
 def gate_key(gate: Gate) -> str:
@@ -43,6 +45,8 @@ class _Rooms:
 
     def free_slot(self, key: str, n: int) -> int | None:
         taken = self.taken(key)
+        if len(taken) >= n:
+            return None  # more may be taken than there are: the limit was lowered
         return next((slot for slot in range(n) if slot not in taken), None)
 
     def bucket(self, key: str, gate: Gate) -> _Bucket:
@@ -91,6 +95,8 @@ class _Rooms:
 def admit(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
     refs = [Ref(claim.id, claim.claim_no) for claim in claims]
     rows = {row[0]: row for row in transaction.rows("fenced", {"refs": refs_json(refs), "worker": worker})}
+    settings = _settings(transaction, {claim.queue for claim in claims})
+    queues = {claim.id: claim.queue for claim in claims}
     rooms = _Rooms(transaction)
     admitted: set[Ref] = set()
     parked: set[Ref] = set()
@@ -99,10 +105,10 @@ def admit(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) 
         if ref.id not in rows:
             continue
         _, _, state, stored, created_at, *_ = rows[ref.id]
-        gates = gates_from_json(stored)
         if state == "cancelling":
             # It must not run any more, so it gets no room; like a lost claim it is in neither set.
             continue
+        gates = _present_gates(transaction, ref, queues[ref.id], stored, settings)
         if _has_room(transaction, ref) or _admit_one(rooms, ref, gates, created_at):
             admitted.add(ref)
             continue
@@ -113,6 +119,20 @@ def admit(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) 
     for key in sorted(freed):
         ready_next(transaction, key, most=1)
     return Admission(admitted=frozenset(admitted), parked=frozenset(parked))
+
+
+def _settings(transaction: Transaction, queues: Iterable[str]) -> dict[str, str]:
+    return dict(transaction.rows("queue_settings", (orjson.dumps(sorted(queues)).decode(),)))
+
+
+def _present_gates(
+    transaction: Transaction, ref: Ref, queue: str, stored: str | None, settings: Mapping[str, str]
+) -> Sequence[Gate]:
+    """With what is set for the queue today; written to the task, whose end frees what its row names."""
+    gates = gates_now(queue, stored, settings.get(queue))
+    if gates != gates_from_json(stored):
+        transaction.run("set_gates", {"task": ref.id, "gates": gates_to_json(gates)})
+    return gates
 
 
 def _has_room(transaction: Transaction, ref: Ref) -> bool:
@@ -179,12 +199,16 @@ def ready_next(transaction: Transaction, key: str, *, most: int = _EVERYBODY) ->
         if row is None or row[2] != key or transaction.rows("slots_taken", (key,)):
             return 0
         return _ready(transaction, row[0], row[1])
-    waiting = transaction.rows("waiting", {"key": key, "limit": min(most, 500)})
+    waiting = transaction.rows("waiting", {"key": key, "limit": min(most, READIED_AT_ONCE)})
     if not waiting:
         return 0
-    n = max(
-        (gate.n for _, _, stored in waiting for gate in gates_from_json(stored) if gate_key(gate) == key), default=1
-    )
+    if name.startswith(SET_BY_HAND):
+        # By what is set now: those who wait carry what was set when they came.
+        settings = _settings(transaction, [name.removeprefix(SET_BY_HAND)]).values()
+        n = next((limit for limit, _ in map(settings_from_json, settings) if limit is not None), _EVERYBODY)
+    else:
+        every = (gate for _, _, stored in waiting for gate in gates_from_json(stored) if gate_key(gate) == key)
+        n = max((gate.n for gate in every), default=1)
     room = n - len(transaction.rows("slots_taken", (key,)))
     return sum(_ready(transaction, task, queue) for task, queue, _ in waiting[: max(room, 0)])
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from headrace.core.lanes import Lane
+from headrace.core.queue_settings import settings_from_json
 from headrace.core.states import TERMINAL, TaskState
 from headrace.core.task import QueueRecord
 from headrace.store.base import COUNTED_AT_MOST
@@ -51,8 +52,12 @@ def queues(transaction: Transaction) -> list[QueueRecord]:
         depths.setdefault(queue, Counter())["waiting"] += n
     for queue, state, n in transaction.rows("held_counts", cap):
         depths.setdefault(queue, Counter())["claimed" if state == TaskState.CLAIMED else "running"] += n
-    paused = {name for name, flag in transaction.rows("queue_rows") if flag}
+    rows = transaction.rows("queue_rows")
+    known = {name: (bool(paused), *settings_from_json(settings)) for name, paused, settings in rows}
+    unknown = (False, None, None)
     return [
-        QueueRecord(name=name, paused=name in paused, depths={depth: depths[name][depth] for depth in _DEPTHS})
-        for name in sorted(depths)
+        QueueRecord(
+            name=name, paused=paused, depths={depth: depths[name][depth] for depth in _DEPTHS}, limit=limit, rate=rate
+        )
+        for name, (paused, limit, rate) in ((name, known.get(name, unknown)) for name in sorted(depths))
     ]

@@ -23,6 +23,7 @@ from headrace.store.sqlite.live import Watching
 from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
+from headrace.store.sqlite.queues import QueueSetting
 from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
@@ -53,6 +54,7 @@ class SQLiteStore(
     Subscribing,
     Accounting,
     Breaking,
+    QueueSetting,
     Administering,
     Tracing,
     Waking,

@@ -44,6 +44,7 @@ from headrace.testing.store_conformance import (
     outlines,
     owners,
     plain_successes,
+    queue_settings,
     queues,
     refused_reports,
     reopening,
@@ -66,7 +67,7 @@ _CONCERNS = (
     outlines, waiting_again, live, deleting, subscriptions,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    owners, accounts, circuits,
+    owners, accounts, circuits, queue_settings,
 )  # fmt: skip
 
 

@@ -5,6 +5,16 @@ FROM headrace.tasks t
 WHERE t.id = ANY ($2::bigint[]) AND t.worker = $1 AND t.state = 'claimed'
 ORDER BY t.id FOR UPDATE;
 
+-- name: queue_settings
+-- What was set for these queues at run time, held still: whoever changes it readies those who wait after us.
+SELECT q.name, q.settings FROM headrace.queues q WHERE q.name = ANY ($1::text[]) AND q.settings <> '{}'
+ORDER BY q.name FOR SHARE;
+
+-- name: set_gates
+-- The gates that these tasks have today.
+UPDATE headrace.tasks t SET gates = s.gates FROM unnest($1::bigint[], $2::text[]) AS s(task, gates)
+WHERE t.id = ANY (ARRAY[s.task]);
+
 -- name: make_gates
 -- A row to lock for every gate.
 INSERT INTO headrace.gates (key, full_at) SELECT key, clock_timestamp() FROM unnest($1::text[]) AS key ORDER BY key

@@ -6,6 +6,24 @@ INSERT INTO headrace.queues (name, paused) VALUES ($1, true) ON CONFLICT (name) 
 -- Claims see the queue again.
 UPDATE headrace.queues SET paused = false WHERE name = $1;
 
+-- name: set_queue
+-- One setting of a queue, by a patch in which null takes away.
+INSERT INTO headrace.queues AS q (name, settings) VALUES ($1, jsonb_strip_nulls($2::text::jsonb)::text)
+ON CONFLICT (name) DO UPDATE SET settings = jsonb_strip_nulls(q.settings::jsonb || $2::text::jsonb)::text;
+
+-- name: ready_rated
+-- Tasks that were put off for a token of the queue's rate, which has changed. Whatever else puts a task off moves its
+-- place in the line (`order_at`) as well, but for those of jobs, whose time comes by itself.
+UPDATE headrace.tasks t SET ready_at = clock_timestamp(), eligible_at = clock_timestamp()
+WHERE t.id IN (
+    SELECT w.id FROM headrace.tasks w
+    WHERE w.queue = $1 AND w.state = 'pending' AND w.ready_at IS NULL AND w.waiting_on IS NULL
+      AND w.eligible_at > clock_timestamp() AND w.order_at <= clock_timestamp() AND w.job IS NULL
+      AND strpos(w.gates, '["rate","@queue:') > 0
+    LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+RETURNING t.id;
+
 -- name: queue_names
 -- Queues with ready tasks, and those that somebody paused or configured.
 SELECT DISTINCT name FROM headrace.queue_names_v1() AS name ORDER BY name;
@@ -13,6 +31,7 @@ SELECT DISTINCT name FROM headrace.queue_names_v1() AS name ORDER BY name;
 -- name: queues
 -- Every queue that is known or has live tasks, with its depths up to a cap.
 SELECT counted.name, coalesce((SELECT q.paused FROM headrace.queues q WHERE q.name = counted.name), false) AS paused,
+       coalesce((SELECT q.settings FROM headrace.queues q WHERE q.name = counted.name), '{}') AS settings,
        least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'primary'), 0), $1::integer)::integer AS primary,
        least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'retry'), 0), $1)::integer AS retry,
        least(coalesce(sum(counted.n) FILTER (WHERE counted.depth = 'scheduled'), 0), $1)::integer AS scheduled,

@@ -20,6 +20,30 @@ SELECT 1 FROM headrace_tasks
 WHERE order_key = :order_key AND (created_at, id) < (:created_at, :task)
 LIMIT 1
 
+-- name: queue_settings
+-- What was set for these queues at run time. Parameter: a JSON array of names.
+SELECT name, settings FROM headrace_queues WHERE settings <> '{}' AND name IN (SELECT value FROM json_each(?))
+
+-- name: set_queue
+-- One setting of a queue, by a merge patch.
+INSERT INTO headrace_queues (name, settings) VALUES (:queue, json_patch('{}', :patch))
+ON CONFLICT (name) DO UPDATE SET settings = json_patch(settings, :patch)
+
+-- name: set_gates
+-- The gates that a task has today.
+UPDATE headrace_tasks SET gates = :gates WHERE id = :task
+
+-- name: ready_rated
+-- Tasks that were put off for a token of the queue's rate, which has changed. Whatever else puts a task off moves its
+-- place in the line (`order_at`) as well, but for those of jobs, whose time comes by itself.
+UPDATE headrace_tasks SET ready_at = :now, eligible_at = :now
+WHERE id IN (
+    SELECT id FROM headrace_tasks
+    WHERE queue = :queue AND state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL AND eligible_at > :now
+        AND order_at <= :now AND job IS NULL AND instr(gates, '["rate","@queue:')
+    LIMIT :limit
+)
+
 -- name: bucket
 -- The token bucket of a rate.
 SELECT tokens, updated_at FROM headrace_gates WHERE key = ?

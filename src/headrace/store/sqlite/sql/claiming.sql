@@ -41,7 +41,9 @@ SELECT json_group_array(json_array(
     id, claim_no + 1, name, kind, queue, pool, lane, priority,
     CASE WHEN length(arguments) + length(options) <= :longest THEN arguments END, codec, version,
     CASE WHEN length(arguments) + length(options) <= :longest THEN options END, attempt, losses,
-    max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), 'claimed', order_at,
+    max_attempts, run_no, job,
+    gates IS NOT NULL OR EXISTS (SELECT 1 FROM headrace_queues AS q WHERE q.name = :queue AND q.settings <> '{}'),
+    coalesce(expires_at <= :now, 0), 'claimed', order_at,
     max(:now - eligible_at, 0) / 1000000.0
 ))
 FROM (

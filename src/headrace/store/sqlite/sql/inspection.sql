@@ -130,7 +130,7 @@ GROUP BY queue, state
 
 -- name: queue_rows
 -- Only queues that somebody paused or configured have one.
-SELECT name, paused FROM headrace_queues
+SELECT name, paused, settings FROM headrace_queues
 
 -- name: set_paused
 -- A claim skips paused queues.

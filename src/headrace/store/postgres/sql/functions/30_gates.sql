@@ -15,7 +15,12 @@ BEGIN
     WHERE g.key IN (SELECT x ->> 0 || ':' || (x ->> 1) FROM unnest(texts) AS t(gates), json_array_elements(t.gates::json) AS x)
     ORDER BY g.key FOR UPDATE;
     FOR gate IN
-        SELECT x ->> 0 AS kind, x ->> 1 AS name, x ->> 0 || ':' || (x ->> 1) AS key, max((x ->> 2)::integer) AS n
+        -- A limit that was set at run time is what it is now, not what it was when a task came; lifted, all may go on.
+        SELECT x ->> 0 AS kind, x ->> 1 AS name, x ->> 0 || ':' || (x ->> 1) AS key,
+               max(CASE WHEN x ->> 1 LIKE '@queue:%' THEN coalesce(
+                   (SELECT (q.settings::json ->> 'limit')::integer FROM headrace.queues q WHERE q.name = substr(x ->> 1, 8)),
+                   1000000
+               ) ELSE (x ->> 2)::integer END) AS n
         FROM unnest(texts) AS t(gates), json_array_elements(t.gates::json) AS x
         WHERE x ->> 0 <> 'rate' GROUP BY 1, 2, 3 ORDER BY 3
     LOOP
@@ -27,7 +32,7 @@ BEGIN
             WHERE t.waiting_on = gate.key AND t.state = 'pending'
               AND (gate.kind <> 'order' OR t.id = (
                   SELECT o.id FROM headrace.tasks o WHERE o.order_key = gate.name ORDER BY o.created_at, o.id LIMIT 1))
-            ORDER BY t.order_at, t.id LIMIT room FOR UPDATE SKIP LOCKED
+            ORDER BY t.order_at, t.id LIMIT least(room, 1000) FOR UPDATE SKIP LOCKED
         ), readied AS (
             UPDATE headrace.tasks t SET ready_at = clock_timestamp(), waiting_on = NULL FROM next WHERE t.id = ANY (ARRAY[next.id])
             RETURNING t.queue

@@ -44,9 +44,12 @@ BEGIN
     RETURN QUERY
     WITH clock AS MATERIALIZED (
         SELECT clock_timestamp() AS at
+    ), known AS MATERIALIZED (
+        -- Queues of which somebody wanted something at run time: few, or none.
+        SELECT q.name, q.paused, q.settings <> '{}' AS limited FROM headrace.queues q WHERE q.name = ANY (queues)
     ), wanted AS MATERIALIZED (
         SELECT w.* FROM unnest(queues, pools, lanes, counts) WITH ORDINALITY AS w(queue, pool, lane, n, place)
-        WHERE NOT EXISTS (SELECT FROM headrace.queues q WHERE q.name = w.queue AND q.paused)
+        WHERE NOT EXISTS (SELECT FROM known k WHERE k.name = w.queue AND k.paused)
     ), picked AS MATERIALIZED (
         SELECT best.place
         FROM wanted w
@@ -110,7 +113,8 @@ BEGIN
         SELECT r.job, r.number, clock.at, 'running', r.total, r.completed, r.failed, r.cancelled FROM raised r, clock
     )
     SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version,
-           t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL,
+           t.options, t.attempt, t.losses, t.max_attempts, t.run_no, t.job,
+           t.gates IS NOT NULL OR t.queue IN (SELECT k.name FROM known k WHERE k.limited),
            coalesce(t.expires_at <= clock.at, false), t.state, t.order_at,
            greatest(extract(epoch FROM clock.at - t.eligible_at), 0)::double precision
     FROM taken t, clock

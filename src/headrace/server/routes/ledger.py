@@ -1,0 +1,144 @@
+"""The ledger for apps that have no database: `App("https://host", token=…)` calls these. See store.http.verbs.
+
+Who may act on their own things alone gets just that: what they enqueue is theirs and waits for approval where their
+role needs one, what they ask for is looked up with its owner.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Request
+
+from headrace.app import App
+from headrace.client.results import stored_text
+from headrace.core.accounts import Scope
+from headrace.core.errors import HeadraceError, NotFound
+from headrace.core.task import NewTask, TaskFilter, TaskRecord
+from headrace.server.access import TheApp, authenticate, permit
+from headrace.server.auth.approving import needs_approval
+from headrace.server.auth.caller import Caller
+from headrace.server.problems import Problem, problem_of
+from headrace.store.base import Store
+from headrace.store.http import failures
+from headrace.store.http.jobs import WiredJob
+from headrace.store.http.verbs import VERBS, Form, Verb, form_of
+
+router = APIRouter(prefix="/ledger", tags=["ledger"])
+
+
+@router.get("/", summary="Whether this token is good for an app over HTTP")
+async def greet(caller: Annotated[Caller, Depends(permit(Scope.READ))]) -> dict[str, Any]:
+    return {"name": caller.name, "role": caller.role, "scopes": sorted(caller.scopes), "verbs": sorted(VERBS)}
+
+
+@router.post("/{verb}", summary="One verb of the ledger, as the Python client calls it")
+async def call(
+    verb: str, app: TheApp, request: Request, given: Annotated[dict[str, Any], Body(default_factory=dict)]
+) -> Any:
+    caller = await authenticate(request)
+    wanted = VERBS.get(verb)
+    if wanted is None:
+        raise Problem(404, "Not found", f"there is no verb {verb!r} for apps over HTTP")
+    if wanted.scope not in caller.scopes:
+        raise Problem(403, "Forbidden", f"this needs the scope {wanted.scope.value!r}")
+    form = form_of(verb)
+    try:
+        arguments = form.read_arguments(given)
+    except ValueError as error:
+        raise Problem(422, "Unprocessable arguments", str(error)) from None
+    try:
+        return await _carry_out(app, caller, verb, wanted, form, arguments)
+    except HeadraceError as error:
+        if (problem := problem_of(error)) is None:
+            raise
+        problem.more = {**problem.more, **failures.written(error)}
+        raise problem from error
+
+
+async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
+    allowed = await _own(app, caller, wanted, arguments)
+
+    async def act(store: Store) -> Any:
+        return await getattr(store, verb)(**allowed)
+
+    answer = await app.engine.run(act)
+    if verb == "get":
+        answer = {id: await _whole(app, record) for id, record in answer.items()}
+    return form.write_answer(answer)
+
+
+async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, cut down to what is theirs. Raises Problem(403) for what is not."""
+    match wanted.subject:
+        case "new tasks":
+            return {"tasks": [_submitted(app, caller, task) for task in arguments["tasks"]]}
+        case "new job":
+            job: WiredJob = arguments["job"]
+            tasks = tuple(_submitted(app, caller, task) for task in job.tasks)
+            return {"job": dataclasses.replace(job, tasks=tasks, owner=caller.owns_as).job()}
+        case "tasks":
+            await _must_be_theirs(app, caller, wanted, arguments.get("ids", arguments.get("tasks", ())))
+        case "task":
+            await _must_be_theirs(app, caller, wanted, [arguments["task"]])
+        case "job":
+            await _must_be_their_job(app, caller, wanted, arguments["job"])
+        case "criteria":
+            criteria: TaskFilter = arguments["criteria"]
+            if (owner := caller.only_own) is not None:
+                arguments["criteria"] = dataclasses.replace(criteria, owner=owner)
+        case "jobs":
+            if (owner := caller.only_own) is not None:
+                arguments["owner"] = owner
+        case "operators" | "schedules" | "events":
+            if wanted.scope is Scope.READ and caller.sees_all:
+                return arguments
+            if not caller.controls_all:
+                raise Problem(403, "Forbidden", "this needs the role 'operator'")
+            if "by" in arguments:  # who did it is who calls
+                arguments["by"] = caller.name or arguments["by"]
+        case "everyone":
+            pass
+    return arguments
+
+
+def _submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
+    """In the caller's name; the word of the client does not count."""
+    waits = task.approval or needs_approval(caller, task)
+    return dataclasses.replace(task, owner=caller.owns_as, approval=waits)
+
+
+async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[int]) -> None:
+    if _is_free(caller, wanted):
+        return
+    found: Mapping[int, TaskRecord] = await app.engine.run(lambda store: store.get(list(ids)))
+    for record in found.values():
+        _check(caller, wanted, record.owner, f"task {record.id}")
+
+
+async def _must_be_their_job(app: App, caller: Caller, wanted: Verb, job: int) -> None:
+    if _is_free(caller, wanted):
+        return
+    found = await app.engine.run(lambda store: store.get_job(job))
+    if found is None:
+        if wanted.scope is Scope.READ:
+            return
+        raise NotFound(f"no job {job}")
+    _check(caller, wanted, found.owner, f"job {job}")
+
+
+def _is_free(caller: Caller, wanted: Verb) -> bool:
+    return caller.controls_all or (wanted.scope is Scope.READ and caller.sees_all)
+
+
+def _check(caller: Caller, wanted: Verb, owner: str | None, what: str) -> None:
+    may = caller.may_see(owner) if wanted.scope is Scope.READ else caller.may_control(owner)
+    if not may:
+        raise Problem(403, "Forbidden", f"{what} is not yours")
+
+
+async def _whole(app: App, record: TaskRecord) -> TaskRecord:
+    """With its result, wherever that is kept: an app over HTTP need not reach the result store."""
+    if record.result is not None or record.result_ref is None:
+        return record
+    return dataclasses.replace(record, result=await stored_text(app.engine, record), result_ref=None)

@@ -1,0 +1,174 @@
+"""Logging in, acting by cookie, being locked out."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import argon2
+import httpx
+import pytest
+
+from headrace.core.accounts import Role
+from headrace.server.auth import passwords
+from headrace.server.auth.authenticating import CSRF_HEADER
+from tests.server.serving import Serve, Serving
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same algorithm with less memory: a check takes a millisecond."""
+    monkeypatch.setattr(passwords, "_HASHER", argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+    passwords._of_nobody.cache_clear()
+
+
+async def add_ada(server: Serving, role: Role = Role.OPERATOR) -> None:
+    hashed = passwords.hash_password(PASSWORD)
+    await server.app.engine.run(lambda store: store.add_user("ada", role, password=hashed))
+
+
+async def log_in(client: httpx.AsyncClient, password: str = PASSWORD, name: str = "ada") -> httpx.Response:
+    return await client.post("/api/v1/session", json={"name": name, "password": password})
+
+
+async def test_a_session_is_a_cookie_and_acts_need_the_token_of_it(serve: Serve) -> None:
+    async with serve() as server:
+        await add_ada(server)
+        page = server.client()
+        begun = await log_in(page)
+        assert begun.status_code == 201, begun.text
+        hidden, shown = (line.lower() for line in begun.headers.get_list("set-cookie"))
+        assert "headrace_session=hr_" in hidden
+        assert "httponly" in hidden
+        assert "httponly" not in shown
+        assert all("samesite=lax" in line and "secure" not in line for line in (hidden, shown))
+        csrf = begun.json()["csrf"]
+        assert page.cookies["headrace_csrf"] == csrf
+
+        me = (await page.get("/api/v1/session")).json()
+        assert (me["name"], me["role"], me["kind"], me["csrf"]) == ("ada", "operator", "session", csrf)
+        assert me["scopes"] == ["control", "read", "submit"]
+        assert datetime.fromisoformat(me["expires_at"]) > datetime.now(UTC)
+
+        refused = await page.delete("/api/v1/session")
+        wrong = await page.delete("/api/v1/session", headers={CSRF_HEADER: "0" * 64})
+        strange = await page.delete("/api/v1/session", headers={CSRF_HEADER: "ä".encode()})
+        foreign = {"Origin": "https://evil.example", CSRF_HEADER: csrf}
+        elsewhere = await page.delete("/api/v1/session", headers=foreign)
+        fetched = await page.delete("/api/v1/session", headers={"Sec-Fetch-Site": "cross-site", CSRF_HEADER: csrf})
+        assert [each.status_code for each in (refused, wrong, strange, elsewhere, fetched)] == [403] * 5
+        ours = {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin", CSRF_HEADER: csrf}
+        secret = page.cookies["headrace_session"]
+        ended = await page.delete("/api/v1/session", headers=ours)
+        assert ended.status_code == 204
+        assert "headrace_session" not in page.cookies
+        again = await server.client(cookies={"headrace_session": secret}).get("/api/v1/session")
+        assert again.status_code == 401
+        acts = [entry.act for entry in await server.app.engine.run(lambda store: store.audit(actor="ada"))]
+        assert acts == ["session.end", "session.begin"]
+
+
+async def test_a_session_is_no_bearer_token_and_a_token_no_cookie(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        await add_ada(server)
+        page = server.client()
+        await log_in(page)
+        as_token = await server.client(page.cookies["headrace_session"]).get("/api/v1/session")
+        as_cookie = await server.client(cookies={"headrace_session": server.secrets["admin"]}).get("/api/v1/session")
+        ended = await server.admin.delete("/api/v1/session")
+    assert (as_token.status_code, as_cookie.status_code, ended.status_code) == (401, 401, 409)
+
+
+async def test_five_wrong_passwords_lock_and_the_answer_is_always_the_same(serve: Serve) -> None:
+    async with serve(lockout=900.0) as server:
+        await add_ada(server)
+        unknown = await log_in(server.nobody, name="nobody-of-that-name")
+        without = await log_in(server.nobody, name="viewer")
+        wrong = [await log_in(server.nobody, "wrong") for _ in range(5)]
+        locked = await log_in(server.nobody)
+        user = await server.app.engine.run(lambda store: store.get_user("ada"))
+        answers = [unknown, without, *wrong, locked]
+        assert {each.status_code for each in answers} == {401}
+        assert len({each.json()["detail"] for each in answers}) == 1
+        assert user is not None
+        assert user.locked_until is not None
+        assert user.locked_until > datetime.now(UTC)
+        opened = await server.admin.patch("/api/v1/users/ada", json={"password": PASSWORD + "!"})
+        assert (opened.status_code, opened.json()["locked_until"]) == (200, None)
+        assert (await log_in(server.nobody, PASSWORD + "!")).status_code == 201
+
+
+async def test_guesses_at_once_are_counted_one_by_one(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        await add_ada(server)
+        guesses = [log_in(server.nobody, f"guess {number}") for number in range(20)]
+        answers = await asyncio.gather(*guesses, log_in(server.nobody))
+        assert {each.status_code for each in answers} == {401}, "the right one came after five wrong ones"
+
+
+async def test_a_right_password_forgets_the_wrong_ones(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        await add_ada(server)
+        for _ in range(3):
+            for _ in range(4):
+                assert (await log_in(server.nobody, "wrong")).status_code == 401
+            assert (await log_in(server.client())).status_code == 201
+
+
+async def test_an_old_hash_is_made_anew_at_login(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        old = argon2.PasswordHasher(time_cost=1, memory_cost=32, parallelism=1).hash(PASSWORD)
+        await server.app.engine.run(lambda store: store.add_user("ada", Role.USER, password=old))
+        assert (await log_in(server.nobody)).status_code == 201
+        user = await server.app.engine.run(lambda store: store.get_user("ada"))
+        assert user is not None
+        assert user.password != old
+        assert (await log_in(server.client())).status_code == 201
+
+
+async def test_a_new_password_and_disabling_end_sessions(serve: Serve) -> None:
+    async with serve() as server:
+        await add_ada(server)
+        for change in ({"password": PASSWORD}, {"disabled": True}):
+            page = server.client()
+            assert (await log_in(page)).status_code == 201
+            assert (await page.get("/api/v1/session")).status_code == 200
+            assert (await server.admin.patch("/api/v1/users/ada", json=change)).status_code == 200
+            assert (await page.get("/api/v1/session")).status_code == 401
+        assert (await log_in(server.nobody)).status_code == 401
+
+
+async def test_cookies_are_secure_behind_tls_and_sessions_expire(serve_sqlite: Serve) -> None:
+    async with serve_sqlite(secure_cookies=True, session_ttl=0.001) as server:
+        await add_ada(server)
+        begun = await log_in(server.nobody)
+        assert all("Secure" in line for line in begun.headers.get_list("set-cookie"))
+        secret = begun.headers["set-cookie"].partition("=")[2].partition(";")[0]
+        await asyncio.sleep(0.005)
+        gone = await server.client(cookies={"headrace_session": secret}).get("/api/v1/session")
+    assert gone.status_code == 401
+
+
+async def test_a_page_of_another_origin_cannot_log_anybody_in(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        await add_ada(server)
+        body = {"name": "ada", "password": PASSWORD}
+        answer = await server.nobody.post("/api/v1/session", json=body, headers={"Origin": "https://evil.example"})
+    assert answer.status_code == 403
+
+
+async def test_a_server_without_users_has_no_sessions(serve_sqlite: Serve) -> None:
+    async with serve_sqlite(auth=False) as server:
+        me = (await server.nobody.get("/api/v1/session")).json()
+        assert (me["name"], me["role"], me["auth"], me["kind"]) == ("", "admin", False, None)
+        assert (await log_in(server.nobody)).status_code == 409
+
+
+async def test_a_password_is_never_stored_as_it_is() -> None:
+    hashed = passwords.hash_password(PASSWORD)
+    assert hashed.startswith("$argon2id$")
+    assert PASSWORD not in hashed
+    assert passwords.verify_password(hashed, PASSWORD).good
+    assert not passwords.verify_password(hashed, PASSWORD + " ").good
+    assert not passwords.verify_password(None, PASSWORD).good
+    assert not passwords.verify_password("not a hash", PASSWORD).good

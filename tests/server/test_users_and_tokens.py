@@ -1,0 +1,212 @@
+"""Admins and users; everyone and their tokens. Every act is on the list."""
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.core.accounts import Scope
+from headrace.server.auth import authenticating
+from tests.server.serving import Serve, Serving
+
+PASSWORD = "correct horse battery"
+
+
+async def audit(server: Serving, **wanted: Any) -> list[tuple[str, str, str, str | None]]:
+    found = await server.app.engine.run(lambda store: store.audit(**wanted))
+    return [(entry.actor, entry.act, entry.subject, entry.outcome) for entry in found]
+
+
+async def test_an_admin_adds_changes_and_disables_users(serve: Serve) -> None:
+    async with serve() as server:
+        made = await server.admin.post("/api/v1/users", json={"name": "ada", "role": "user", "password": PASSWORD})
+        assert (made.status_code, made.headers["location"]) == (201, "/api/v1/users/ada")
+        assert (made.json()["has_password"], made.json()["disabled"]) == (True, False)
+        assert PASSWORD not in made.text
+        assert "argon2" not in made.text
+        twice = await server.admin.post("/api/v1/users", json={"name": "ada", "role": "viewer"})
+        assert (twice.status_code, twice.json()["error"]) == (409, "WrongState")
+        changed = await server.admin.patch("/api/v1/users/ada", json={"role": "operator", "password": PASSWORD})
+        assert changed.json()["role"] == "operator"
+        disabled = await server.admin.patch("/api/v1/users/ada", json={"disabled": True})
+        assert disabled.json()["disabled"] is True
+        assert (await server.admin.get("/api/v1/users/ada")).json() == disabled.json()
+        names = [user["name"] for user in (await server.admin.get("/api/v1/users")).json()["items"]]
+        assert names == ["ada", "admin", "operator", "other", "user", "viewer"]
+        assert (await server.admin.get("/api/v1/users/nobody")).status_code == 404
+        assert (await server.admin.patch("/api/v1/users/nobody", json={"disabled": True})).status_code == 404
+        last = await server.admin.patch("/api/v1/users/admin", json={"role": "user"})
+        assert (last.status_code, last.json()["error"]) == (409, "WrongState")
+        assert await audit(server, actor="admin") == [
+            ("admin", "users.change", "user/admin", "Conflict"),
+            ("admin", "users.change", "user/nobody", "Not Found"),
+            ("admin", "users.change", "user/ada", "done"),
+            ("admin", "users.change", "user/ada", "done"),
+            ("admin", "users.add", "user/ada", "Conflict"),
+            ("admin", "users.add", "user/ada", "done"),
+        ]
+        details = [entry.detail for entry in await server.app.engine.run(lambda store: store.audit())]
+        assert not any(PASSWORD in detail for detail in details)
+        assert json.loads(details[-3]) == {"role": "operator", "disabled": None, "new_login": True}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "", "role": "user"},
+        {"name": "a b", "role": "user"},
+        {"name": "ada\n", "role": "user"},
+        {"name": "x" * 65, "role": "user"},
+        {"name": "ada", "role": "root"},
+        {"name": "ada"},
+        {"name": "ada", "role": "user", "password": "short"},
+        {"name": "ada", "role": "user", "password": "x" * 1001},
+        {"name": "ada", "role": "user", "is_admin": True},
+        {"name": ["ada"], "role": "user"},
+    ],
+)
+async def test_a_bad_user_is_refused_and_nothing_is_written(serve_sqlite: Serve, body: dict[str, Any]) -> None:
+    async with serve_sqlite() as server:
+        answer = await server.admin.post("/api/v1/users", json=body)
+        assert answer.status_code == 422
+        assert answer.json()["errors"]
+        assert len((await server.admin.get("/api/v1/users")).json()["items"]) == 5
+        assert await audit(server) == []
+
+
+async def test_users_are_for_admins(serve: Serve) -> None:
+    async with serve() as server:
+        narrow = server.client(await server.token("admin", Scope.READ, Scope.SUBMIT, Scope.CONTROL))
+        for who in (server.viewer, server.user, server.operator, narrow):
+            body = {"name": "eve", "role": "admin"}
+            answers = [
+                await who.get("/api/v1/users"),
+                await who.get("/api/v1/users/admin"),
+                await who.post("/api/v1/users", json=body),
+                await who.patch("/api/v1/users/admin", json={"disabled": True}),
+            ]
+            assert [each.status_code for each in answers] == [403] * 4
+        assert await audit(server) == []
+
+
+async def test_a_token_is_shown_once_and_allows_no_more_than_what_made_it(serve: Serve) -> None:
+    async with serve() as server:
+        made = (await server.user.post("/api/v1/tokens", json={"label": "ci", "scopes": ["read"], "ttl": 60})).json()
+        assert made["secret"].startswith("hr_")
+        assert len(made["secret"]) == 46
+        assert made["secret"].startswith(made["hint"])
+        assert made["expires_at"] is not None
+        theirs = await server.user.get("/api/v1/tokens")
+        assert made["secret"] not in theirs.text
+        assert [each["label"] for each in theirs.json()["items"]] == ["ci", "test"]
+        narrow = server.client(made["secret"])
+        me = (await narrow.get("/api/v1/session")).json()
+        assert (me["name"], me["scopes"], me["kind"]) == ("user", ["read"], "api")
+        # Neither more than their role nor more than the token in hand.
+        for client, scopes in ((server.user, ["admin"]), (narrow, ["read", "submit"]), (server.viewer, ["control"])):
+            refused = await client.post("/api/v1/tokens", json={"scopes": scopes})
+            assert refused.status_code == 403
+        assert (await server.user.post("/api/v1/tokens", json={"scopes": []})).status_code == 422
+        everything = (await narrow.post("/api/v1/tokens", json={})).json()
+        assert everything["scopes"] == ["read"]
+        done = await server.user.delete(f"/api/v1/tokens/{made['id']}")
+        assert done.status_code == 204
+        assert (await narrow.get("/api/v1/session")).status_code == 401, "revoked here, it is refused here at once"
+        revoked = {each["id"]: each["revoked_at"] for each in (await server.user.get("/api/v1/tokens")).json()["items"]}
+        assert revoked[made["id"]] is not None
+        assert [act for _, act, _, outcome in await audit(server) if outcome == "done"] == [
+            "tokens.revoke",
+            "tokens.create",
+            "tokens.create",
+        ]
+
+
+async def test_tokens_of_others_are_for_admins(serve: Serve) -> None:
+    async with serve() as server:
+        [foreign] = (await server.other.get("/api/v1/tokens")).json()["items"]
+        for who in (server.viewer, server.user, server.operator):
+            answers = [
+                await who.get("/api/v1/tokens", params={"user": "other"}),
+                await who.get("/api/v1/tokens", params={"everyone": True}),
+                await who.post("/api/v1/tokens", params={"user": "other"}, json={}),
+            ]
+            assert [each.status_code for each in answers] == [403] * 3
+            assert (await who.delete(f"/api/v1/tokens/{foreign['id']}")).status_code == 404
+        assert (await server.other.get("/api/v1/session")).status_code == 200
+        everyone = (await server.admin.get("/api/v1/tokens", params={"everyone": True})).json()["items"]
+        assert {each["user"] for each in everyone} == {"viewer", "user", "other", "operator", "admin"}
+        given = (await server.admin.post("/api/v1/tokens", params={"user": "other"}, json={"label": "new"})).json()
+        assert (given["user"], given["scopes"]) == ("other", ["control", "read", "submit"])
+        more = await server.admin.post("/api/v1/tokens", params={"user": "other"}, json={"scopes": ["admin"]})
+        assert more.status_code == 403
+        assert (await server.admin.post("/api/v1/tokens", params={"user": "x"}, json={})).status_code == 404
+        assert (await server.admin.delete(f"/api/v1/tokens/{foreign['id']}")).status_code == 204
+        assert (await server.other.get("/api/v1/session")).status_code == 401
+
+
+async def test_a_credential_is_asked_for_once_and_a_revocation_elsewhere_is_seen_when_it_is_old(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    async with serve() as server:
+        door = server.api.state.authenticate
+        monkeypatch.setattr(door, "_clock", lambda: now)
+        asked: list[str] = []
+        ask = door._ask
+
+        async def counted(digest: str) -> Any:
+            asked.append(digest)
+            return await ask(digest)
+
+        monkeypatch.setattr(door, "_ask", counted)
+        for _ in range(5):
+            assert (await server.user.get("/api/v1/session")).status_code == 200
+        assert len(asked) == 1
+        [token] = await server.app.engine.run(lambda store: store.tokens(user="user"))
+        assert await server.app.engine.run(lambda store: store.revoke_token(token.id))  # by another server
+        assert (await server.user.get("/api/v1/session")).status_code == 200
+        now += authenticating._GOOD_FOR
+        assert (await server.user.get("/api/v1/session")).status_code == 401
+        assert len(asked) == 2
+
+
+async def test_when_a_token_was_used_is_gathered(serve: Serve) -> None:
+    async with serve() as server:
+        for _ in range(3):
+            await server.user.get("/api/v1/session")
+        [before] = await server.app.engine.run(lambda store: store.tokens(user="user"))
+        await server.api.state.authenticate.touch_once()
+        [after] = await server.app.engine.run(lambda store: store.tokens(user="user"))
+    assert before.last_used_at is None
+    assert after.last_used_at is not None
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer hr_short", "Bearer hr_" + "x" * 43, "Bearer " + "x" * 5000,
+     "Bearer hr_" + "\xe4" * 43],
+)  # fmt: skip
+async def test_what_is_no_good_token_is_refused_alike(serve_sqlite: Serve, header: str) -> None:
+    async with serve_sqlite() as server:
+        answer = await server.nobody.get("/api/v1/session", headers=[(b"Authorization", header.encode("latin-1"))])
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert answer.json()["title"] == "Unauthorized"
+
+
+async def test_an_act_that_the_server_failed_at_is_closed_as_failed(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve_sqlite() as server:
+        store = await server.app.engine.opened_store()
+
+        async def broken(*_: object, **__: object) -> None:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(store, "add_user", broken)
+        answer = await server.admin.post(
+            "/api/v1/users", json={"name": "ada", "role": "user"}, headers={"X-Request-ID": "r-1"}
+        )
+        assert answer.status_code == 500
+        [entry] = await server.app.engine.run(lambda store: store.audit())
+    assert (entry.outcome, entry.request) == ("Internal Server Error", "r-1")

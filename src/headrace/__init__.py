@@ -17,7 +17,7 @@ from headrace._version import __version__
 
 if TYPE_CHECKING:
     from headrace.app import App
-    from headrace.client.handles import Handle
+    from headrace.client.handles import Handle, as_completed
     from headrace.client.injection import Resource, injected
     from headrace.client.job_handle import JobHandle
     from headrace.client.middleware import Middleware
@@ -62,6 +62,7 @@ __all__ = [
     "Transient",
     "__version__",
     "approve",
+    "as_completed",
     "chain",
     "chord",
     "current",
@@ -97,6 +98,7 @@ _PLACES = {
     "Task": "headrace.client.task",
     "Transient": "headrace.core.errors",
     "approve": "headrace.workflows.compose",
+    "as_completed": "headrace.client.handles",
     "chain": "headrace.workflows.compose",
     "chord": "headrace.workflows.compose",
     "current": "headrace.executors.context",

@@ -1,5 +1,12 @@
 """What running tasks say."""
 
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from headrace.core.errors import StoreUnavailable
 from headrace.core.task import NewTask, Ref
 from headrace.executors.context import LogLine
 from headrace.worker.services.words import Words
@@ -38,3 +45,98 @@ async def test_a_message_that_is_too_long_is_cut_before_it_is_searched(bench: Be
         assert len(line.line) < 200_000
         assert "hunter" not in line.line
         assert line.line.endswith(" characters left out")
+
+
+class Reluctant:
+    """A store that takes lines only when it wants to."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.lines: list[tuple[int, str, str]] = []
+
+    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
+        if self.error is not None:
+            raise self.error
+        if any(text == "poison" for _, _, _, text in lines):
+            raise ValueError("no such text")
+        self.lines += [(seq, stream, text) for _, seq, stream, text in lines]
+
+
+def talking(store: Reluctant) -> Words:
+    return Words(store=cast("Any", store), worker=lambda: "w", holds=lambda _: True, interval=0.01)
+
+
+@pytest.mark.requirement("R87")
+async def test_lines_that_cannot_be_written_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """R87: the failure is a warning, once; the task's code and its end go on; the lines come when the store is back."""
+    store = Reluctant()
+    words, ref = talking(store), Ref(1, 1)
+    store.error = StoreUnavailable("away")
+    for n in range(3):
+        words.log(ref, LogLine(at=0.0, message=f"line {n}"))
+    await words.run_once()
+    await words.run_once()
+    assert words.finished(ref)
+    await words.written(ref)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert words.owes(ref)
+    store.error = None
+    await words.run_once()
+    assert [text for _, _, text in store.lines] == ["line 0", "line 1", "line 2"]
+    assert not words.owes(ref)
+
+
+async def test_one_line_that_is_refused_takes_no_other_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    store = Reluctant()
+    words = talking(store)
+    for text in ("a", "b", "poison", "c"):
+        words.log(Ref(1, 1), LogLine(at=0.0, message=text))
+    await words.run_once()
+    assert store.lines == [(0, "info", "a"), (1, "info", "b"), (3, "info", "c")]
+    assert "cannot be stored" in caplog.text
+
+
+async def test_memory_is_bounded_while_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.worker.services.words._KEPT_BYTES", 1000)
+    store = Reluctant()
+    store.error = StoreUnavailable("away")
+    words = talking(store)
+    for n in range(100):
+        words.log(Ref(n, 1), LogLine(at=0.0, message="x" * 100))
+        await words.run_once()
+    store.error = None
+    await words.run_once()
+    assert 10 <= len(store.lines) <= 12
+
+
+async def test_values_and_lines_share_their_numbers_and_have_limits_of_their_own() -> None:
+    store = Reluctant()
+    words, ref = talking(store), Ref(1, 1)
+    words.log(ref, LogLine(at=0.0, message="a"))
+    words.stream(ref, '"password=hunter2"')
+    words.log(ref, LogLine(at=0.0, message="b"))
+    await words.flush()
+    assert store.lines == [(0, "info", "a"), (1, "value", '"password=hunter2"'), (2, "info", "b")]
+    for _ in range(10_010):
+        words.log(ref, LogLine(at=0.0, message="x"))
+    words.stream(ref, "1")
+    await words.flush()
+    assert [stream for _, stream, _ in store.lines].count("info") == 10_000
+    assert store.lines[-1] == (10_001, "value", "1")
+
+
+async def test_values_are_written_within_a_moment() -> None:
+    """By the service, whose interval is long: nobody waits for it."""
+    store = Reluctant()
+    words = Words(store=cast("Any", store), worker=lambda: "w", holds=lambda _: True, interval=600.0)
+    await words.start()
+    try:
+        await asyncio.sleep(0)  # it has begun to rest
+        for n in range(3):
+            words.stream(Ref(1, 1), str(n))
+            async with asyncio.timeout(30):
+                while len(store.lines) <= n:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+    finally:
+        await words.stop()
+    assert [text for _, _, text in store.lines] == ["0", "1", "2"]

@@ -12,6 +12,7 @@ from rich.markup import escape
 from headrace.cli.output import console, print_json_line, redacted, visible
 from headrace.cli.showing import state_of, unknown
 from headrace.core.errors import StoreUnavailable
+from headrace.core.live import VALUES
 from headrace.core.states import TERMINAL
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import LogLine, Store
@@ -33,6 +34,8 @@ class Printer:
 
     def print(self, lines: Iterable[LogLine], record: TaskRecord) -> None:
         for line in lines:
+            if line.stream == VALUES:
+                continue  # data for whoever follows the stream
             if self._json:
                 print_json_line(line)
                 continue

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,8 +16,10 @@ from headrace.client.nearby import Nearby
 from headrace.client.options import Queue
 from headrace.client.polling import Poller
 from headrace.client.transactions import enqueue_in, transaction_of
+from headrace.client.watching import Hub
 from headrace.core.batch import is_plain
 from headrace.core.clock import Clock
+from headrace.core.errors import StoreUnavailable
 from headrace.core.payload import CodecRegistry
 from headrace.core.retry import Retry
 from headrace.core.task import Enqueued, NewTask, TaskRecord
@@ -30,9 +32,12 @@ from headrace.store.connect import connect
 if TYPE_CHECKING:
     from headrace.client.declaring import Declaration
     from headrace.client.flows import Flows
+    from headrace.client.subscribing import Subscription
 
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
+# Between two looks for something that may have grown; hints mostly come before.
+_SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 0.5
 # What an engine keeps whatever database it is pointed to.
 _OF_THE_APP = ("queues", "codecs", "middleware", "results", "policies", "counting", "flows")
 
@@ -67,6 +72,7 @@ class _Connected:
     store: Store
     following: Following
     poller: Poller
+    hub: Hub
     users: int = 0
     unused: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -80,6 +86,7 @@ class Engine:
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.policies: dict[str, Retry] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
+        self.subscribed: dict[str, Subscription] = {}  # that code declares, by name
         self.counting = Counting()
         self.flows: Flows | None = None  # made when the first workflow is
         # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.
@@ -226,6 +233,41 @@ class Engine:
 
         return await on_store(work)
 
+    def deadline(self, timeout: float | None) -> float | None:
+        """An instant for `some_ended`."""
+        return None if timeout is None else time.monotonic() + timeout
+
+    async def some_ended(self, tasks: Sequence[int], deadline: float | None) -> list[int]:
+        """Those that have ended, as soon as one has: one query for all of them. TimeoutError after the deadline."""
+        if self.inline is not None:
+            for task in tasks:
+                await self.inline.wanted(task)
+
+        async def work() -> list[int]:
+            connected = await self._open()
+            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                return await connected.poller.some_ended(tasks)
+
+        return await on_store(work)
+
+    async def watched[T](self, topics: Sequence[str], look: Callable[[Following], Coroutine[Any, Any, T | None]]) -> T:
+        """The first answer of `look` that is not None. It is asked at once, at every hint, and every now and then."""
+
+        async def work() -> T:
+            connected = await self._open()
+            pause = _SHORTEST_LOOK
+            with connected.hub.listening(topics) as signal:
+                while True:
+                    signal.clear()
+                    with suppress(StoreUnavailable):  # it may be back before long; whoever waits can give up
+                        found = await self._use(lambda _: look(connected.following))
+                        if found is not None:
+                            return found
+                    await connected.hub.wait(signal, pause)
+                    pause = min(pause * 2, _LONGEST_LOOK)
+
+        return await on_store(work)
+
     async def aclose(self) -> None:
         """Close the store, once what was begun before is written. The next use opens it again."""
         must_block()  # says no where it would stop a loop, before anything is closed
@@ -335,7 +377,7 @@ class Engine:
                     await store.close()
                     raise
                 following = Following(store, lambda url: self.new_store(url=url))
-                self._connected = _Connected(BRIDGE.forks, store, following, Poller(following.get))
+                self._connected = _Connected(BRIDGE.forks, store, following, Poller(following.get), Hub(store))
             return self._connected
 
     async def close_here(self) -> None:
@@ -350,6 +392,7 @@ class Engine:
             connected, self._connected = self._connected, None
             if connected is None:
                 return
+            await connected.hub.stop()
             connected.unused.clear()
             if connected.users:
                 await connected.unused.wait()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from headrace.core.errors import MovedAway, NotFound, StoreUnavailable, UniqueBusy
+from headrace.core.live import TaskHead
 from headrace.core.task import AttemptRecord, Enqueued, JobRecord, NewTask, TaskRecord
 from headrace.store.base import CancelAnswer, LogLine, Movable, Store, Trace
 from headrace.store.removing import DeleteAnswer
@@ -71,6 +72,19 @@ class Following:
 
     async def logs(self, task: int, *, claim_no: int | None, after: int, limit: int) -> list[LogLine]:
         return await (await self._store_of(task)).logs(task, claim_no=claim_no, after=after, limit=limit)
+
+    async def lines(self, task: int, *, seen: tuple[int, int], limit: int) -> list[LogLine]:
+        """Those behind the one that was seen last, over all attempts."""
+        return await (await self._store_of(task)).logs(task, seen=seen, limit=limit)
+
+    async def task_head(self, task: int) -> TaskHead | None:
+        if found := (await self._store.task_heads([task])).get(task):
+            return found
+        # Where it may have moved, its record says as much.
+        record = (await self.get([task])).get(task)
+        if record is None:
+            return None
+        return TaskHead(state=record.state, claim_no=record.claim_no, line=0, progress=record.progress)
 
     async def get_job(self, job: int) -> JobRecord | None:
         found = await self._store.get_job(job)

@@ -1,17 +1,18 @@
 """What `enqueue` gives back: the task's id, and ways to ask after it."""
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, cast, override
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, cast, overload, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine, ResultLoader
+from headrace.client.feeds import Feed, as_completed_ids, plain_values, task_lines, task_values
 from headrace.client.results import result_text
 from headrace.core.durations import Duration, seconds
 from headrace.core.errors import NotFound, ResultError, TaskCancelled, TaskFailed
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
-from headrace.store.base import CancelAnswer
+from headrace.store.base import CancelAnswer, LogLine
 from headrace.workflows.base import Reference
 from headrace.workflows.value import Existing, Output
 
@@ -73,6 +74,33 @@ class Handle[R](Reference):
             raise NotFound(f"no task {self.id} to cancel")
         return answer
 
+    def logs(self, follow: bool = False) -> Feed[LogLine]:
+        """The lines that its attempts logged, in order; with `follow` those to come as well, until it has ended.
+
+        `for line in handle.logs()` blocks where it has to wait, `async for` does not.
+        """
+        return task_lines(self._engine, self.id, follow=follow)
+
+    def alogs(self, follow: bool = False) -> Feed[LogLine]:
+        """The same as `logs`, by the name of the async forms."""
+        return self.logs(follow)
+
+    @overload
+    def stream(self, *, with_attempt: Literal[False] = False) -> Feed[Any]: ...
+
+    @overload
+    def stream(self, *, with_attempt: Literal[True]) -> Feed[tuple[int, Any]]: ...
+
+    def stream(self, *, with_attempt: bool = False) -> Feed[Any]:
+        """What its code gives to `current.stream(…)`, value by value, from the present attempt on until it has ended;
+        how it ended is what `result()` says.
+
+        An attempt that follows another starts over, so its values may come again: `with_attempt` gives pairs of the
+        attempt (the number of its claim) and the value. `for` blocks, `async for` does not.
+        """
+        values = task_values(self._engine, self.id)
+        return values if with_attempt else plain_values(values)
+
     state = sync_form(astate)
     record = sync_form(arecord)
     result = sync_form(aresult)
@@ -113,6 +141,37 @@ class Handle[R](Reference):
 
     async def _value(self, record: TaskRecord) -> R:
         return cast("R", await value_of(self._engine, record, self._result))
+
+
+class as_completed[R]:
+    """The handles, each as its task ends, whatever the order in which they were given: `for` blocks, `async for` does
+    not. One whose task is not in the ledger comes, too: its `result()` says so.
+
+    TimeoutError when some have not ended within `timeout`. All of them are asked for by one query.
+    """
+
+    def __init__(self, handles: Iterable[Handle[R]], timeout: Duration | None = None) -> None:
+        self._handles: dict[int, list[Handle[R]]] = {}
+        engines: set[Engine] = set()
+        for handle in handles:
+            if not isinstance(handle, Handle):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"as_completed takes handles of tasks, not {handle!r}")
+            self._handles.setdefault(handle.id, []).append(handle)
+            engines.add(handle._engine)  # pyright: ignore[reportPrivateUsage]
+        if len(engines) > 1:
+            raise ValueError("as_completed takes handles of one app: each has a ledger of its own")
+        limit = None if timeout is None else seconds(timeout, name="timeout")
+        self._ids = as_completed_ids(engines.pop(), self._handles, limit) if engines else ()
+
+    def __iter__(self) -> Iterator[Handle[R]]:
+        for id in self._ids:
+            yield from self._handles[id]
+
+    async def __aiter__(self) -> AsyncIterator[Handle[R]]:
+        if isinstance(self._ids, Feed):
+            async for id in self._ids:
+                for handle in self._handles[id]:
+                    yield handle
 
 
 async def value_of(engine: Engine, record: TaskRecord, loader: ResultLoader | None = None) -> Any:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
+from headrace.client.feeds import Feed, job_events, job_lines
 from headrace.client.flows import Ids, existing, ids_in
 from headrace.client.handles import failure_of, value_of
 from headrace.client.job_graph import JobGraph
 from headrace.core.durations import Duration, seconds
 from headrace.core.errors import ResultError, TaskCancelled, TaskFailed
+from headrace.core.live import JobEvent, JobLine
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import JobRecord, TaskFilter, TaskRecord
 from headrace.workflows.base import Reference
@@ -88,6 +90,18 @@ class JobHandle[R](Reference):
     async def atasks(self, *, limit: int = 1000) -> Sequence[TaskRecord]:
         """Its tasks, newest first."""
         return await self._engine.run(lambda store: store.list(TaskFilter(job=self.id, limit=limit)))
+
+    def events(self, follow: bool = False) -> Feed[JobEvent]:
+        """What it was after each change of its state or its counts, in order; with `follow` what it will be as well,
+        until it is over. `for` blocks where it has to wait, `async for` does not.
+        """
+        return job_events(self._engine, self.id, follow=follow)
+
+    def logs(self, follow: bool = False) -> Feed[JobLine]:
+        """The lines that its tasks logged, in the order in which they were written; with `follow` those to come as
+        well, until it is over.
+        """
+        return job_lines(self._engine, self.id, follow=follow)
 
     record = sync_form(arecord)
     state = sync_form(astate)

@@ -20,22 +20,43 @@ class Poller:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._waiting: dict[int, set[asyncio.Future[TaskRecord]]] = {}
+        self._waiting: dict[int, set[_Waiter]] = {}
         self._arrived = asyncio.Event()
         self._polling: asyncio.Task[None] | None = None
 
     async def ended(self, task: int) -> TaskRecord:
         """The record of the task, once it has ended."""
-        future: asyncio.Future[TaskRecord] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(task, set()).add(future)
+        waiter = _Waiter()
+        self._add(waiter, (task,))
+        try:
+            await waiter.told
+        finally:
+            self._forget(waiter, (task,))
+        answer = waiter.answers[task]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def some_ended(self, tasks: Sequence[int]) -> list[int]:
+        """Those of the tasks that have ended, or are not there, as soon as there is one."""
+        waiter = _Waiter()
+        self._add(waiter, tasks)
+        try:
+            await waiter.told
+        finally:
+            self._forget(waiter, tasks)
+        for answer in waiter.answers.values():
+            if isinstance(answer, Exception) and not isinstance(answer, NotFound):
+                raise answer
+        return list(waiter.answers)
+
+    def _add(self, waiter: "_Waiter", tasks: Sequence[int]) -> None:
+        for task in tasks:
+            self._waiting.setdefault(task, set()).add(waiter)
         self._arrived.set()
         if self._polling is None:
             # In a context of its own: it serves everyone, and must not end with the task whose call came first.
             self._polling = asyncio.create_task(self._poll(), name="headrace-poller", context=Context())
-        try:
-            return await future
-        finally:
-            self._forget(task, future)
 
     def stop(self) -> None:
         """Nobody is left waiting for an answer that will not come."""
@@ -60,10 +81,8 @@ class Poller:
                 await self._rest(max(pause, least))
                 pause = min(pause * _GROWTH, _LONGEST)
         except Exception as error:
-            for futures in list(self._waiting.values()):
-                for future in futures:
-                    if not future.done():
-                        future.set_exception(error)
+            for task in list(self._waiting):
+                self._answer(task, error)
         finally:
             self._polling = None
 
@@ -92,20 +111,31 @@ class Poller:
                     self._answer(task, record)
 
     def _answer(self, task: int, answer: TaskRecord | Exception) -> None:
-        for future in self._waiting.pop(task, set()):
-            if future.done():
-                continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+        for waiter in self._waiting.pop(task, set()):
+            waiter.tell(task, answer)
 
-    def _forget(self, task: int, future: "asyncio.Future[TaskRecord]") -> None:
-        futures = self._waiting.get(task)
-        if futures is not None:
-            futures.discard(future)
-            if not futures:
-                del self._waiting[task]
+    def _forget(self, waiter: "_Waiter", tasks: Sequence[int]) -> None:
+        for task in tasks:
+            waiters = self._waiting.get(task)
+            if waiters is not None:
+                waiters.discard(waiter)
+                if not waiters:
+                    del self._waiting[task]
+
+
+class _Waiter:
+    """Somebody who waits for the first of some tasks, and takes the others along that the same look finds."""
+
+    __slots__ = ("answers", "told")
+
+    def __init__(self) -> None:
+        self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answers: dict[int, TaskRecord | Exception] = {}
+
+    def tell(self, task: int, answer: TaskRecord | Exception) -> None:
+        self.answers[task] = answer
+        if not self.told.done():
+            self.told.set_result(None)
 
 
 def _missing(task: int) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from headrace.core.states import JobState, TaskState
 from headrace.core.values import value
 
+VALUES = "value"  # the stream of `current.stream`: data of its task, and no lines of its job
 LATE_JOIN = 500  # lines and events that somebody who comes late is shown
 
 

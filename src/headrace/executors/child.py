@@ -305,6 +305,9 @@ class Child:
     def progress(self, ref: Ref, progress: Progress, /) -> None:
         self._send(("progress", ref, progress))
 
+    def stream(self, ref: Ref, value: str, /) -> None:
+        self._send(("value", ref, value))
+
     def heartbeat(self, ref: Ref, /) -> None:
         self._send(("heartbeat", ref))
 

@@ -14,7 +14,9 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from headrace.core.durations import Duration
-from headrace.core.errors import NoCurrentTask
+from headrace.core.errors import NoCurrentTask, PayloadError
+from headrace.core.live import VALUES
+from headrace.core.payload import dumps
 from headrace.core.task import ClaimedTask, Ref
 from headrace.executors.ledger import Ledger
 from headrace.telemetry.events import EXECUTORS
@@ -22,6 +24,9 @@ from headrace.telemetry.running import SOURCES, fields_of
 
 if TYPE_CHECKING:
     from headrace.executors.durable import Durable
+
+MOST_VALUES = 100_000
+MOST_VALUE_BYTES = 16_000_000
 
 type Level = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -50,6 +55,10 @@ class Channel(Protocol):
 
     def progress(self, ref: Ref, progress: Progress, /) -> None: ...
 
+    def stream(self, ref: Ref, value: str, /) -> None:
+        """A value as JSON text."""
+        ...
+
     def heartbeat(self, ref: Ref, /) -> None: ...
 
 
@@ -60,6 +69,9 @@ class QuietChannel:
         pass
 
     def progress(self, ref: Ref, progress: Progress, /) -> None:
+        pass
+
+    def stream(self, ref: Ref, value: str, /) -> None:
         pass
 
     def heartbeat(self, ref: Ref, /) -> None:
@@ -88,7 +100,7 @@ class Control:
 class Context:
     """The running attempt. A parameter annotated `Context` is injected; `current` is the same object."""
 
-    __slots__ = ("__weakref__", "_channel", "_claim", "_source", "control", "durable", "options", "worker")
+    __slots__ = ("__weakref__", "_channel", "_claim", "_source", "_streamed", "control", "durable", "options", "worker")
 
     def __init__(
         self,
@@ -102,6 +114,7 @@ class Context:
         self._claim = claim
         self._channel = channel
         self._source = source
+        self._streamed: tuple[int, int] | None = None  # values and bytes so far
         self.options = options
         self.worker = worker
         self.control = Control()
@@ -161,8 +174,30 @@ class Context:
 
     def log(self, message: str, *, level: Level = "info", **fields: Any) -> None:
         """Add a line to the log of this attempt."""
-        line = LogLine(at=time.time(), message=str(message), level=level, fields=fields)
+        if str(level) == VALUES:
+            raise ValueError(f"{level!r} is the level of what current.stream() says; give another one to current.log()")
+        self.say(LogLine(at=time.time(), message=str(message), level=level, fields=fields))
+
+    def say(self, line: LogLine) -> None:
+        """What `log` and the capture of `logging` come to."""
         self._channel.log(Ref(self._claim.id, self._claim.claim_no), line)
+
+    def stream(self, value: object) -> None:
+        """Give a value to whoever follows `handle.stream()`, within a moment and in order.
+
+        PayloadError where JSON cannot carry it, and where this attempt has given more than 100,000 values or 16 MB:
+        what is large belongs into the result, or elsewhere.
+        """
+        text = dumps(value)
+        count, size = self._streamed or (0, 0)
+        count, size = count + 1, size + len(text)
+        if count > MOST_VALUES or size > MOST_VALUE_BYTES:
+            raise PayloadError(
+                f"task {self.task_id} ({self.name}) has streamed all that one attempt may: {MOST_VALUES:,} values or "
+                f"{MOST_VALUE_BYTES // 1_000_000} MB; join them into fewer, or store them elsewhere"
+            )
+        self._streamed = (count, size)
+        self._channel.stream(Ref(self._claim.id, self._claim.claim_no), text)
 
     def progress(self, value: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far it is; only the last value is kept."""

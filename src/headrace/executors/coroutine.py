@@ -403,5 +403,8 @@ class LoopChannel:
     def progress(self, ref: Ref, progress: Progress, /) -> None:
         self._call(self._channel.progress, ref, progress)
 
+    def stream(self, ref: Ref, value: str, /) -> None:
+        self._call(self._channel.stream, ref, value)
+
     def heartbeat(self, ref: Ref, /) -> None:
         self._call(self._channel.heartbeat, ref)

@@ -38,7 +38,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)  # programs that the user's module starts would hold it open
     control = socket.socket(fileno=descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    from headrace.executors import child
+    from headrace.executors import capture, child
 
     logs.configure_child()  # before the user's module may do it
     try:
@@ -47,6 +47,7 @@ def main() -> None:
         control.sendall(wire.encode(("failed", traceback.format_exc())))
         os._exit(1)  # a thread that the module started would keep it alive
     logs.use_redaction(source)
+    capture.capture_logging(capture.level_of(source))
     if (tracing := getattr(source, "tracing", None)) is not None:
         tracing.preload()
     if "headrace.client.arguments" in sys.modules:  # whose first use imports it: once here, not in every child

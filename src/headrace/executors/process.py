@@ -339,6 +339,8 @@ class ProcessExecutor:
                 self._host.channel.log(ref, line)
             case ("progress", ref, progress):
                 self._host.channel.progress(ref, progress)
+            case ("value", ref, value):
+                self._host.channel.stream(ref, value)
             case ("heartbeat", ref):
                 self._host.channel.heartbeat(ref)
             case ("ready", _):

@@ -56,11 +56,21 @@ def configure(options: LogOptions, *, inherited: bool = False) -> None:
     handler.set_name(_ATTRIBUTE)
     root.addHandler(handler)
     level = LEVELS[options.level]
-    # What tasks log comes from loggers of any name.
+    # What tasks log comes from loggers of any name. The handler has the level, too: see lower_root.
+    handler.setLevel(min(level, logging.WARNING))
     root.setLevel(min(level, logging.WARNING))
     logging.getLogger("headrace").setLevel(level)
     if inherited:
         os.environ[VARIABLE] = json.dumps(asdict(options))
+
+
+def lower_root(level: int) -> None:
+    """Let records of that level come to the handlers of the root: where its level is of our making, and nobody else's
+    handlers would suddenly hear more.
+    """
+    root = logging.getLogger()
+    if _Rules.configured and root.level > level and all(found.get_name() == _ATTRIBUTE for found in root.handlers):
+        root.setLevel(level)
 
 
 def configure_child() -> None:

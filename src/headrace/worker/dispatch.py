@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Expired, Outcome, Released
@@ -34,6 +34,27 @@ from headrace.worker.starting import Starter
 _LONGEST_TURN = 0.005
 _SOON = 1.0  # seconds: what is due later is found by whoever looks each second
 
+
+class LastWords(Protocol):
+    """What an attempt said, as far as its outcome has to do with it."""
+
+    def finished(self, ref: Ref, /) -> bool:
+        """The attempt is over: whether it has said anything."""
+        ...
+
+    def owes(self, ref: Ref, /) -> bool:
+        """Whether something that it said is not in the ledger yet."""
+        ...
+
+    async def written(self, ref: Ref, /) -> None:
+        """Returns when what it said is in the ledger, or could not be written for now."""
+        ...
+
+    def landed(self, refs: Collection[Ref], /) -> None:
+        """Their outcomes are in the ledger."""
+        ...
+
+
 type Begin = Callable[[Launch], Ran | Coroutine[Any, Any, Ran]]
 
 
@@ -50,7 +71,7 @@ class Dispatcher:
         options: WorkerOptions,
         bus: Bus,
         rng: random.Random,
-        finished: Callable[[Ref], None],
+        words: LastWords,
         slots: SlotRange | None = None,
         tracing: Tracing | None = None,
         inputs: Inputs | None = None,
@@ -65,7 +86,8 @@ class Dispatcher:
         self._executors = executors
         self._options = options
         self._bus = bus
-        self._finished = finished
+        self._words = words
+        self._spoken: set[Ref] = set()  # who follows their words is told when their outcome has landed
         self._running: dict[Pool, int] = dict.fromkeys(executors, 0)
         self._begin = {pool: executor.begin for pool, executor in executors.items() if isinstance(executor, Immediate)}
         # Those that run code on the spot come last: a backlog of short coroutines fills every turn, and nothing else
@@ -395,8 +417,15 @@ class Dispatcher:
             self.given_back += 1
         if held.trace is not None:
             held.trace.settled = time.time_ns()
-        self._finished(held.ref)
-        self.finisher.add(self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor))
+        settlement = self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor)
+        if not self._words.finished(held.ref):
+            self.finisher.add(settlement)
+            return
+        self._spoken.add(held.ref)
+        if self._words.owes(held.ref):
+            self.finisher.add_after(settlement, self._words.written(held.ref))
+        else:
+            self.finisher.add(settlement)
 
     def _landed(self, landed: Landed) -> None:
         refused, drop, tracing = landed.report.refused, self.holding.drop, self._tracing
@@ -422,6 +451,8 @@ class Dispatcher:
             if held is not None:
                 finished.append((held.claim, settlement))
         self.counts["completed"] += completed
+        if self._spoken:
+            self._tell_spoken(landed.settlements)
         if landed.report.releasing and self.on_releasing is not None:
             self.on_releasing()
         if soon and self.on_delay is not None:
@@ -432,6 +463,11 @@ class Dispatcher:
             tracing.finalized(traced, worker=self._worker())
         if finished and self._bus.hears(TasksFinished):
             self._bus.emit(TasksFinished(finished=finished, worker=self._worker()))
+
+    def _tell_spoken(self, settlements: Sequence[Settlement]) -> None:
+        ended = {Ref(settlement.task, settlement.claim_no) for settlement in settlements} & self._spoken
+        self._spoken -= ended
+        self._words.landed(ended)
 
     def _count_refused(self, ref: tuple[int, int], *, act: str) -> None:
         self.counts["refused"] += 1
@@ -511,6 +547,7 @@ class Dispatcher:
         self.claimer.close()
         self.buffer.take_older(float("inf"))
         self.finisher.forget()
+        self._spoken.clear()
         for held in self.holding.all():
             held.abandoned = True
             if held.landed is not None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.core.errors import StoreUnavailable
@@ -58,6 +58,7 @@ class Finisher:
         self._bus = bus
         self._rng = rng
         self._waiting: list[Settlement] = []
+        self._coming: set[asyncio.Task[None]] = set()  # outcomes whose attempts have words that are not written yet
         self._landing = 0
         self._failing = 0  # batches that could not be written at their first try, and are not yet
         self._due = asyncio.Event()
@@ -68,7 +69,7 @@ class Finisher:
     @property
     def busy(self) -> bool:
         """Outcomes wait or are being written: the finish that carries them carries the next claim too."""
-        return bool(self._waiting) or not self._idle.is_set()
+        return bool(self._waiting or self._landing)
 
     def add(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
@@ -76,17 +77,35 @@ class Finisher:
         if count == 1 or count == _BATCH:
             self._look()
 
+    def add_after(self, settlement: Settlement, words: Awaitable[None]) -> None:
+        """Once its last words are written, so that they are in the ledger no later than it."""
+
+        async def wait() -> None:
+            await words
+            self.add(settlement)
+
+        task = asyncio.create_task(wait(), name="headrace.last-words")
+        self._coming.add(task)
+        task.add_done_callback(self._came)
+        self._look()
+
+    def _came(self, task: asyncio.Task[None]) -> None:
+        self._coming.discard(task)
+        self._look()
+
     def _look(self) -> None:
         """Whether it is time to write: for a full batch always, for less when nothing else is being written."""
         count = len(self._waiting)
         full = count >= _BATCH
         _switch(self._full, full)
         _switch(self._due, full or (count > 0 and not self._landing))
-        _switch(self._idle, not count and not self._landing)
+        _switch(self._idle, not count and not self._landing and not self._coming)
 
     def forget(self) -> None:
         """The lease is gone: none of this may be reported any more."""
         self._waiting.clear()
+        for task in self._coming:
+            task.cancel()
         self._look()
 
     async def flushed(self) -> None:

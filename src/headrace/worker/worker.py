@@ -21,6 +21,7 @@ from headrace.core.clock import Clock, SystemClock
 from headrace.core.errors import LeaseLost, StoreUnavailable
 from headrace.core.task import Pool, Ref, WorkerRecord
 from headrace.executors.base import Executor
+from headrace.executors.capture import captured_logging, level_of
 from headrace.executors.nursery import ChildrenFailed
 from headrace.executors.process import ProcessExecutor
 from headrace.executors.slots import LEAVING, READY, SlotRange, SlotTable
@@ -153,6 +154,7 @@ class Worker:
         if (tracing := tracing_of(self.app)) is not None:
             tracing.preload()
         async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(captured_logging(level_of(self.app)))
             store = await stack.enter_async_context(self._opened_store())
             if store is None:
                 return
@@ -225,7 +227,7 @@ class Worker:
             options=self.options,
             bus=self.bus,
             rng=self._rng,
-            finished=words.finished,
+            words=words,
             slots=self.slots if self.supervised else None,
             tracing=tracing_of(self.app),
             inputs=Inputs(read=store.inputs, codecs=codecs_of(self.app), blobs=lambda: blobs_of(self.app)),

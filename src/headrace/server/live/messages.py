@@ -8,6 +8,7 @@ from headrace.core.live import JobEvent, JobLine
 from headrace.core.task import JobRecord, QueueRecord, TaskRecord
 from headrace.store.base import LogLine
 
+VALUES = "value"  # what `current.stream` writes among the lines of a task
 # Where in a sequence something is: (seq,) in a job, (claim_no, seq) in a task. Compared as tuples.
 type Position = tuple[int, ...]
 BEGINNING: Position = (-1,)
@@ -78,17 +79,28 @@ def job_line(line: JobLine) -> Message:
 
 
 def task_line(line: LogLine) -> Message:
-    fields = {"message": line.line, "claim_no": line.claim_no, "seq": line.seq, "stream": line.stream}
+    """A line, or a value that the task streamed: both are numbered by the claim."""
+    place = {"claim_no": line.claim_no, "seq": line.seq, "task": str(line.task), "at": line.at}
     position = (line.claim_no, line.seq)
-    return Message("task_log_message", {**fields, "task": str(line.task), "at": line.at}, position)
+    if line.stream == VALUES:
+        return Message("task_stream_value", {"value": _read(line.line), **place}, position)
+    return Message("task_log_message", {"message": line.line, "stream": line.stream, **place}, position)
 
 
 def task_state(task: TaskRecord) -> Message:
-    progress = None if task.progress is None else orjson.loads(task.progress)
+    progress = None if task.progress is None else _read(task.progress)
     fields = {"task": str(task.id), "status": task.state, "reason": task.reason, "progress": progress}
     counts = {"attempt": task.attempt, "max_attempts": task.max_attempts, "claim_no": task.claim_no}
     error = {"error_class": task.error_class, "error_message": task.error_message}
     return Message("task_update", {**fields, **counts, **error, "run_no": task.run_no})
+
+
+def _read(text: str) -> Any:
+    """JSON, or the text itself where it is none (JSON that was cut)."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
 
 
 def queue_figures(queues: list[QueueRecord]) -> Message:

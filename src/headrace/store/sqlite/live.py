@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from headrace.core.live import JobEvent, JobHead, JobLine, TaskHead
+from headrace.core.live import VALUES, JobEvent, JobHead, JobLine, TaskHead
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import Ref
 from headrace.store.instants import from_micros
@@ -18,8 +18,6 @@ from headrace.store.sqlite.sockets import bound, remove_forgotten, socket_folder
 from headrace.store.sqlite.wakeups import Sender
 from headrace.store.texts import mended
 from headrace.store.watching import EVERYTHING, Hints, job_topic, packed, task_topic, unpacked
-
-VALUES = "value"  # the stream of `current.stream`: data of its task, and no lines of its job
 
 _LONGEST_MESSAGE = 4096
 _DEAF_POLL = 1.0  # where no socket can be had

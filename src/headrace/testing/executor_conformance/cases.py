@@ -151,6 +151,7 @@ async def words_reach_the_channel_before_the_outcome(stand: Stand) -> None:
     progress = stand.channel.values[launch.ref]
     assert (progress.value, progress.total, progress.message) == (3, 10, "third of ten")
     assert stand.channel.heartbeats == [launch.ref]
+    assert stand.channel.streams[launch.ref] == ['{"value":[1,null]}', '"second"']
 
 
 @case("function")

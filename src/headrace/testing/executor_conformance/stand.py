@@ -27,6 +27,7 @@ class RecordingChannel:
     def __init__(self) -> None:
         self.lines: dict[Ref, list[LogLine]] = {}
         self.values: dict[Ref, Progress] = {}
+        self.streams: dict[Ref, list[str]] = {}
         self.heartbeats: list[Ref] = []
 
     def log(self, ref: Ref, line: LogLine, /) -> None:
@@ -34,6 +35,9 @@ class RecordingChannel:
 
     def progress(self, ref: Ref, progress: Progress, /) -> None:
         self.values[ref] = progress
+
+    def stream(self, ref: Ref, value: str, /) -> None:
+        self.streams.setdefault(ref, []).append(value)
 
     def heartbeat(self, ref: Ref, /) -> None:
         self.heartbeats.append(ref)

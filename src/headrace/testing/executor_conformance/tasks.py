@@ -116,7 +116,9 @@ async def _subtask() -> int:
 def _say() -> None:
     current.log("first", part=1)
     current.log("second", level="warning")
+    current.stream({"value": [1, None]})
     current.progress(3, 10, "third of ten")
+    current.stream("second")
     current.heartbeat()
 
 

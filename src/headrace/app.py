@@ -320,7 +320,7 @@ class App:
                 timeout=settings.circuit_timeout,
             )
             made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved, others=self.sharing)
-            found = self.sharing.breakers.setdefault(service, made)
+            found = self.sharing.join(made)
         return found
 
     async def aclose(self) -> None:

@@ -148,7 +148,7 @@ def test_the_whole_document(serve_sqlite: Serve, loop: asyncio.Runner):
             @seed(SEED)  # by itself hypothesis would take one from the text of `play`, and read that for every example
             @settings(
                 derandomize=False,
-                max_examples=sized(small=2, full=15),
+                max_examples=sized(small=2, full=10),
                 deadline=None,
                 database=None,
                 phases=[Phase.generate],

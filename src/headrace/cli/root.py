@@ -14,6 +14,7 @@ from headrace.cli import (
     demo,
     doctor,
     enqueueing,
+    events,
     explaining,
     jobs,
     logs,
@@ -101,6 +102,7 @@ application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
+application.add_typer(events.commands, name="events")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(users.commands, name="users")
 application.add_typer(tokens.commands, name="tokens")

@@ -98,7 +98,7 @@ def server(
             open_door = "" if options.auth else ", without users"
             _say(f"headrace serves its API on {url}{open_door}; what it can do is on {url}/api/docs")
 
-    code = run(app, options, listener, upgrade=up_channel is not None, made_admin=_say_token, serving=serving)
+    code = run(app, options, listener, made_admin=_say_token, serving=serving)
     raise typer.Exit(code)
 
 

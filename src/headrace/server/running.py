@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from headrace.app import App
 from headrace.core.accounts import NewToken, Scope
-from headrace.core.errors import StoreError
+from headrace.core.errors import SchemaError, StoreError
 from headrace.runtime.signals import stop_signals
 from headrace.server.application import create_application
 from headrace.server.auth.tokens import digest_of, hint_of, new_secret
@@ -20,7 +20,7 @@ from headrace.server.options import ServerOptions
 
 FIRST_ADMIN = "admin"
 _GRACE = 10  # seconds that requests get to end
-_PAUSE = 1.0
+_PAUSE = 0.5
 log = logging.getLogger("headrace.server")
 
 
@@ -29,12 +29,11 @@ def run(
     options: ServerOptions,
     listener: socket.socket,
     *,
-    upgrade: bool = False,
     made_admin: Callable[[str], None] | None = None,
     serving: Callable[[], None] | None = None,
 ) -> int:
-    """Blocks until SIGTERM or SIGINT; the exit code. `upgrade`: make the schema where it is missing. `made_admin` is
-    given the secret of the first user's token, when this server was the one that made it.
+    """Blocks until SIGTERM or SIGINT; the exit code. `made_admin` is given the secret of the first user's token, when
+    this server was the one that made it; `serving` is called when requests are answered.
     """
     api = create_application(app, options)
     server = _Server(
@@ -51,7 +50,7 @@ def run(
         ),
         serving,
     )
-    work = _serve(api, server, listener, lambda: _prepare(app, options, upgrade, made_admin))
+    work = _serve(api, server, listener, lambda: _prepare(app, options, made_admin))
     return asyncio.run(work, loop_factory=server.config.get_loop_factory())  # uvloop where it is installed
 
 
@@ -77,8 +76,12 @@ class _Server(uvicorn.Server):
 async def _serve(
     api: FastAPI, server: _Server, listener: socket.socket, prepare: Callable[[], Coroutine[Any, Any, None]]
 ) -> int:
+    preparing = asyncio.create_task(prepare(), name="headrace.server.prepare")
+    preparing.add_done_callback(_say_why)
+
     def ask() -> None:
         server.should_exit = True
+        preparing.cancel()
         # Streams never end by themselves, and would be waited for.
         hub: Any = getattr(api.state, "hub", None)
         if hub is not None:
@@ -89,8 +92,6 @@ async def _serve(
         server.force_exit = True
 
     with stop_signals(ask, insist):
-        preparing = asyncio.create_task(prepare(), name="headrace.server.prepare")
-        preparing.add_done_callback(_say_why)
         try:
             await server.serve(sockets=[listener])
         finally:
@@ -104,21 +105,22 @@ def _say_why(preparing: asyncio.Task[None]) -> None:
         log.error("the first user could not be looked for", exc_info=error)
 
 
-async def _prepare(app: App, options: ServerOptions, upgrade: bool, made_admin: Callable[[str], None] | None) -> None:
-    """What needs the database, as soon as it is there: until then requests are told to come again."""
+async def _prepare(app: App, options: ServerOptions, made_admin: Callable[[str], None] | None) -> None:
+    """The first user, as soon as the database is there: until then requests are told to come again."""
     said = False
-    while True:
+    while options.auth:
         try:
-            if upgrade:
-                await app.aupgrade()
-            if options.auth and (secret := await add_first_admin(app)) is not None and made_admin is not None:
-                made_admin(secret)
-            return
+            secret = await add_first_admin(app)
         except StoreError as error:
-            if not said:
+            # Beside a supervisor that is about to make the schema it is missing for a moment.
+            if not said and not isinstance(error, SchemaError):
                 log.warning("the store cannot be used yet, and requests are answered with 503: %s", error)
                 said = True
             await asyncio.sleep(_PAUSE)
+        else:
+            if secret is not None and made_admin is not None:
+                made_admin(secret)
+            return
 
 
 async def add_first_admin(app: App) -> str | None:

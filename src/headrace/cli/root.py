@@ -14,6 +14,7 @@ from headrace.cli import (
     demo,
     doctor,
     enqueueing,
+    events,
     explaining,
     jobs,
     logs,
@@ -22,6 +23,7 @@ from headrace.cli import (
     scheduler,
     schedules,
     sending,
+    serving,
     tasks,
     tokens,
     top,
@@ -54,9 +56,12 @@ def root(
     """One durable task engine for Python, on SQLite or PostgreSQL."""
 
 
-application.command("up", epilog=examples("headrace up tasks:app", "headrace up tasks:app --metrics-port 9000"))(
-    running.up
-)
+application.command(
+    "up",
+    epilog=examples(
+        "headrace up tasks:app", "headrace up tasks:app --port 9000", "headrace up tasks:app --metrics-port 9000"
+    ),
+)(running.up)
 application.command(
     "worker",
     epilog=examples(
@@ -65,6 +70,14 @@ application.command(
         "headrace worker tasks:app --burst",
     ),
 )(running.worker)
+application.command(
+    "server",
+    epilog=examples(
+        "headrace server tasks:app --port 9000",
+        "headrace server tasks:app --no-auth",
+        "headrace server tasks:app --host 0.0.0.0 --secure-cookies --log-format json",
+    ),
+)(serving.server)
 application.command(
     "scheduler", epilog=examples("headrace scheduler tasks:app", "headrace scheduler -d postgresql://localhost/shop")
 )(scheduler.scheduler)
@@ -89,6 +102,7 @@ application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
+application.add_typer(events.commands, name="events")
 application.add_typer(queues.workers, name="workers")
 application.add_typer(users.commands, name="users")
 application.add_typer(tokens.commands, name="tokens")

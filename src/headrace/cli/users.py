@@ -1,5 +1,6 @@
 """`headrace users`: who may do what through a server."""
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from headrace.cli.target import Database, Json, Namespace, with_store
 from headrace.core.accounts import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from headrace.core.accounts import UserRecord
     from headrace.store.base import Store
 
@@ -38,8 +41,12 @@ def add(
     json: Json = False,
 ) -> None:
     """Let somebody in. Asks for a password, which is never an argument: other users of the machine see those."""
+    from headrace.store.account_rows import check_user_name
+
     if no_password and password_stdin:
         raise CommandError("--no-password and --password-stdin contradict each other")
+    with _usage():
+        check_user_name(user)  # before anybody is asked for a password
     hashed = None if no_password else _hashed(stdin=password_stdin)
 
     async def act(store: "Store") -> "UserRecord":
@@ -90,9 +97,7 @@ def role(
     _print(with_store(database, name, act), f"is {new.value} from now on", json=json)
 
 
-@commands.command(
-    epilog=examples("headrace users password ada", "headrace users password ada --password-stdin < secret.txt")
-)
+@commands.command(epilog=examples("headrace users password ada", "headrace users password ada --password-stdin"))
 def password(
     user: UserName,
     password_stdin: FromStdin = False,
@@ -145,7 +150,19 @@ def _hashed(*, stdin: bool) -> str:
     # Imported here: argon2 is for servers, and for whoever gives somebody a password.
     from headrace.server.auth.passwords import hash_password
 
-    return hash_password(typed)
+    with _usage():
+        return hash_password(typed)
+
+
+@contextmanager
+def _usage() -> "Generator[None]":
+    """What is wrong with a name or a password is wrong with the command."""
+    from headrace.core.errors import OptionError
+
+    try:
+        yield
+    except OptionError as error:
+        raise CommandError(str(error)) from None
 
 
 def _state(record: "UserRecord") -> str:

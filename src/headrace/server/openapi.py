@@ -1,7 +1,7 @@
 """The OpenAPI document: what FastAPI derives from the routes, with what it cannot know: who may call, and problems."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, routing
 from fastapi.dependencies.models import Dependant
@@ -62,7 +62,7 @@ def describe(api: FastAPI) -> None:
 def routes_of(api: FastAPI) -> Iterator[APIRoute]:
     """Every route that has a shape, with its full path, whatever router it came with."""
     contexts: Any = getattr(routing, "iter_route_contexts", None)
-    found: Iterable[Any] = api.routes if contexts is None else contexts(api.routes)
+    found = cast("Iterable[Any]", api.routes if contexts is None else contexts(api.routes))
     for route in found:
         # A context stands for the route as it was included, and has what the route has.
         if isinstance(getattr(route, "original_route", route), APIRoute):

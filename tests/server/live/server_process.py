@@ -1,27 +1,18 @@
-"""A server in a process of its own: `python -m tests.server.live.server_process URL PORT`."""
+"""A server in a process of its own: `python -m tests.server.live.server_process URL PORT`. It says its port."""
 
-import socket
 import sys
 
-import uvicorn
-
 from headrace import App
-from headrace.server.application import create_application
+from headrace.server.listening import listen
 from headrace.server.options import ServerOptions
+from headrace.server.running import run
 
 
 def main() -> None:
     url, port = sys.argv[1], int(sys.argv[2])
-    api = create_application(App(url), ServerOptions(auth=False, requests_per_minute=0))
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
-    listener.listen(2048)
-    config = uvicorn.Config(
-        api, ws="websockets-sansio", log_level="warning", access_log=False, ws_per_message_deflate=False
-    )
-    print(listener.getsockname()[1], flush=True)
-    uvicorn.Server(config).run(sockets=[listener])
+    listener = listen("127.0.0.1", port)
+    options = ServerOptions(auth=False, requests_per_minute=0)
+    raise SystemExit(run(App(url), options, listener, serving=lambda: print(listener.getsockname()[1], flush=True)))
 
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ async def fill(ledger: Ledger) -> dict[str, int]:
         NewJob(name="over", tasks=(task(), task(critical=False)), metadata='{"k":1}')
     )
     for claim in await ledger.claim("a"):
+        await store.append_logs([(ref(claim), 0, "stdout", "of a job")])
         await ledger.finish("a", completed(claim))
     hook = task("hook", queue="hooks")
     ids["open"], _ = await store.create_job(

@@ -45,9 +45,12 @@ from headrace.telemetry.redaction import Hook, Redaction
 from headrace.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
+    from headrace.client.accounts import Audit, Tokens, Users
     from headrace.client.dead_letters import DeadLetters
     from headrace.client.schedules import Schedules
+    from headrace.client.subscribing import Events
     from headrace.core.schedule import NewSchedule
+    from headrace.core.subscription import NewSubscription
     from headrace.data.catalog import Data
     from headrace.scheduling.declaration import Schedule, ScheduleOptions, When
     from headrace.telemetry.prometheus.collector import HeadraceCollector
@@ -177,6 +180,27 @@ class App:
 
         return define
 
+    def on_event(self, name: str, /) -> "ScheduleDecorator":
+        """Enqueue a task whenever an event is sent, by whomever: `@app.on_event("paid")` above its `@app.task`.
+
+        The task takes what it wants of `event`, `key` and `payload`, by these names. It is enqueued once for each
+        `app.send`, in the transaction of that. The engine sends `job.completed`, `job.failed`, `job.cancelled`,
+        `task.failed` and `task.dead_letter`. Known to senders from the first start of a worker on.
+        """
+        from headrace.client.subscribing import check_event, subscribe
+
+        check_event(name)
+
+        def define[T: Task[..., Any]](task: T) -> T:
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DefinitionError(f"@app.on_event stands above @app.task, not below it or without it, at {task!r}")
+            if getattr(self._tasks.get(task.name), "function", None) is not task.function:
+                raise DefinitionError(f"task {task.name} belongs to another app; use the on_event of that app")
+            subscribe(self._engine, name, task)
+            return task
+
+        return define
+
     def lifespan[F: Callable[[], Any]](self, function: F) -> F:
         """Decorate an async generator (or a function that gives an async context manager): what it yields are the
         resources of every worker process, entered before the first task and left after the last."""
@@ -209,6 +233,27 @@ class App:
         return Schedules(self._engine)
 
     @cached_property
+    def users(self) -> "Users":
+        """Who may do what through a server: look, add, change, shut out."""
+        from headrace.client.accounts import Users
+
+        return Users(self._engine)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """The secrets by which programs come in through a server: make, look, revoke."""
+        from headrace.client.accounts import Tokens
+
+        return Tokens(self._engine)
+
+    @cached_property
+    def audit(self) -> "Audit":
+        """What was done through a server, in whose name."""
+        from headrace.client.accounts import Audit
+
+        return Audit(self._engine)
+
+    @cached_property
     def dead_letters(self) -> "DeadLetters":
         """What failed for good and is kept: look, run again, remove."""
         from headrace.client.dead_letters import DeadLetters
@@ -222,6 +267,13 @@ class App:
 
         url = self.settings.data_url or _data_url(self.url)
         return Data(url, keep=self.settings.data_keep, owner=ledger_mark(self.url, self.name), jobs=self.jobs)
+
+    @cached_property
+    def events(self) -> "Events":
+        """Which tasks are enqueued by which events."""
+        from headrace.client.subscribing import Events
+
+        return Events(self._engine)
 
     def transaction(self, connection: Any) -> TransactionScope:
         """`with app.transaction(session):` (or `async with`): what this context enqueues appears if and only if you
@@ -268,7 +320,7 @@ class App:
                 timeout=settings.circuit_timeout,
             )
             made = Breaker(service, policy or default, moved=self._engine.counting.breaker_moved, others=self.sharing)
-            found = self.sharing.breakers.setdefault(service, made)
+            found = self.sharing.join(made)
         return found
 
     async def aclose(self) -> None:
@@ -310,10 +362,23 @@ class App:
         """The callable that a stored task names (executors.base.Source)."""
         entry = self._entrypoint(name) if options.get("entrypoint") else self.get_task(name)
         codec = options.get("codec")
+        if "event" in options:
+            return self._event_entry(entry, codec)
         if codec is None and not self._engine.middleware:
             return entry
         return WrappedEntry(
             entry, middleware=self._engine.middleware, codec=None if codec is None else self.codecs.get(codec)
+        )
+
+    def _event_entry(self, entry: Entry, codec: str | None) -> Entry:
+        from headrace.client.events import unwrapped
+        from headrace.client.wrapping import EventEntry
+
+        return EventEntry(
+            entry,
+            middleware=self._engine.middleware,
+            codec=None if codec is None else self.codecs.get(codec),
+            read=lambda value: unwrapped(self._engine, value),
         )
 
     def ledger(self, claim: ClaimedTask, worker: str) -> Ledger:
@@ -343,6 +408,14 @@ class App:
 
     # A child process asks its source for them under this name (executors.child).
     resources = lifespan_context
+
+    def declared_subscriptions(self) -> "list[NewSubscription]":
+        """What its code declares, as it is stored."""
+        if not self._engine.subscribed:
+            return []
+        from headrace.client.subscribing import subscribed
+
+        return subscribed(self._engine)
 
     def declared_schedules(self, by: str) -> "list[NewSchedule]":
         """What its code declares, as it is stored for the app that goes by this name."""

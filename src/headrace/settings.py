@@ -61,6 +61,15 @@ class Settings:
     task_log_level: str = "info"  # from which on what tasks say by `logging` is kept with the attempt; off: nothing
     otel: bool = False  # spans for OpenTelemetry
 
+    host: str = "127.0.0.1"  # where `headrace server` and `headrace up` serve the API
+    port: int = 8000  # 0: a free one
+    auth: bool = True  # false: without users, on loopback alone
+    body_limit: int = 1_048_576  # bytes that a request may have; given as 1MB, too
+    rate_limit: int = 1200  # requests a minute of one token, or of one address; 0: no limit
+    cors_origins: tuple[str, ...] = ()  # pages of these origins may read the API
+    secure_cookies: bool = False  # cookies for HTTPS alone: set it behind a proxy that has it
+    redis_url: str | None = None  # where servers tell each other what is new, in place of the database
+
     retry_ratio: float = 0.3
     retry_queue_warning: int = 1000
     retry_queue_critical: int = 5000
@@ -145,6 +154,14 @@ _FIELDS: Mapping[str, _Field] = {
     "log_format": _Field("HEADRACE_LOG_FORMAT", _lower),
     "task_log_level": _Field("HEADRACE_TASK_LOG_LEVEL", _lower),
     "otel": _Field("HEADRACE_OTEL", _flag),
+    "host": _Field("HEADRACE_HOST", str.strip),
+    "port": _Field("HEADRACE_PORT", int),
+    "auth": _Field("HEADRACE_AUTH", _flag),
+    "body_limit": _Field("HEADRACE_BODY_LIMIT", str.strip),
+    "rate_limit": _Field("HEADRACE_RATE_LIMIT", int),
+    "cors_origins": _Field("HEADRACE_CORS_ORIGINS", _names),
+    "secure_cookies": _Field("HEADRACE_SECURE_COOKIES", _flag),
+    "redis_url": _Field("HEADRACE_REDIS_URL", str.strip),
     "retry_ratio": _Field("HEADRACE_RETRY_RATIO", _number),
     "retry_queue_warning": _Field("HEADRACE_RETRY_QUEUE_WARNING", int),
     "retry_queue_critical": _Field("HEADRACE_RETRY_QUEUE_CRITICAL", int),
@@ -205,7 +222,7 @@ def read_settings(explicit: Mapping[str, Any], *, environ: Mapping[str, str] | N
     for name in _DURATIONS:
         if values.get(name) is not None:
             values[name] = _duration(values[name], origins.get(name, name))
-    for name in ("max_memory", "kill_memory"):
+    for name in ("max_memory", "kill_memory", "body_limit"):
         if values.get(name) is not None:
             values[name] = _memory(values[name], origins[name])
     # A heartbeat goes with its lease: one that nobody set, or that came from the preset with another lease, follows it.
@@ -296,10 +313,15 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
         ("pool_size", 1),
         ("pool_overflow", 0),
         ("result_inline", 0),
+        ("port", 0),
+        ("rate_limit", 0),
+        ("body_limit", 1),
     ):
         count = getattr(settings, name)
         if isinstance(count, bool) or not isinstance(count, int) or count < least:
             raise SettingsError(f"{origin(name)}: {name} must be a whole number from {least}, not {count!r}")
+    if settings.port > 65_535:
+        raise SettingsError(f"{origin('port')}: {settings.port} is not a port; write a number up to 65535")
     for name in ("retry_ratio", "circuit_failure_threshold"):
         if not 0 <= getattr(settings, name) <= 1:
             raise SettingsError(f"{origin(name)}: {name} must be between 0 and 1, not {getattr(settings, name)!r}")

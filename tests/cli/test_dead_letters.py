@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace.cli import dead_letters
-from headrace.client import selecting
 from headrace.cli.failures import FAILED, OK, CommandError
 from headrace.cli.times import instant_before
+from headrace.client import selecting
 from headrace.core.task import ErrorInfo, Key, TaskFilter
 from headrace.testing.store_conformance.ledger import Ledger, failed_for_good, task
 from tests.cli.shell import Shell

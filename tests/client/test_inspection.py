@@ -143,7 +143,7 @@ async def test_health(app: App):
     await welcome.aenqueue(1)
     health = await app.ahealth_check()
     assert {name: check.healthy for name, check in health.checks.items()} == {
-        "database": True, "workers": False, "stale_tasks": True,
+        "database": True, "workers": False, "stale_tasks": True, "breakers": True,
     }  # fmt: skip
     assert not health.healthy
     store = app.new_store()
@@ -173,7 +173,7 @@ async def _claim(store, worker: str) -> None:
 def test_health_without_a_database():
     health = App("postgresql://nobody@127.0.0.1:1/none").health_check()
     assert not health.healthy
-    assert [check.healthy for check in health.checks.values()] == [False, False, False]
+    assert [check.healthy for check in health.checks.values()] == [False, False, False, True]
     assert "127.0.0.1" in health.checks["database"].detail
 
 

@@ -68,7 +68,7 @@ def _room(chat: ChatServer, url: str, **changes: Any) -> Iterator[Room]:
 
 @pytest.mark.requirement("F2")
 def test_a_text_is_summarised_by_the_service(room: Room, chat: ChatServer):
-    """F2: the worker calls the service, through the breaker, which counts the call; its answer is the result."""
+    """F2: the worker calls the service, and its answer is the result. (The breaker: below.)"""
     chat.then(answers.text(["A river", " runs", " to the sea."]))
     handle = room.submit()
     room.run()
@@ -79,7 +79,25 @@ def test_a_text_is_summarised_by_the_service(room: Room, chat: ChatServer):
     assert (asked.body["stream"], asked.body["model"]) == (True, "meta-llama/llama-3.2-90b-text-preview")
     assert "A text about rivers." in asked.text
     assert room.app.breaker("openrouter").status is BreakerStatus.CLOSED
-    assert room.app.breaker("openrouter").enter() is False
+
+
+def test_tokens_are_streamed_as_they_come(small: Room, chat: ChatServer):
+    """Of each part, with its number; together they are what the service said."""
+    text = "\n\n".join(f"Paragraph {n} says something about rivers, and then something more of it." for n in range(4))
+    chat.then(answers.text(["one", " two"]), answers.text("three"), answers.text(["all", " of", " it"]))
+    handle = small.submit(text)
+    small.run()
+    assert handle.result(timeout=5) == "all of it"
+
+    async def streamed() -> list[dict[str, Any]]:
+        return [value async for value in small.app.tasks.handle(handle.id).stream()]
+
+    values = asyncio.run(streamed())
+    said: dict[tuple[int, int], str] = {}
+    for value in values:
+        place = (value["part"], value["parts"])
+        said[place] = said.get(place, "") + value["text"]
+    assert said == {(1, 2): "one two", (2, 2): "three", (1, 1): "all of it"}
 
 
 @pytest.mark.parametrize("answer", [answers.whole("A whole one."), answers.text("A whole one.")])
@@ -227,9 +245,9 @@ def test_three_retries_and_then_a_dead_letter(room: Room, chat: ChatServer):
     assert all(least - 0.5 <= wait <= least * 1.1 + 2 for wait, least in zip(waits, (5, 10, 30), strict=True)), waits
 
 
-@pytest.mark.requirement("F24", "F36")
+@pytest.mark.requirement("F2", "F24", "F36")
 def test_an_open_breaker_makes_no_call_and_charges_nothing(room: Room, chat: ChatServer):
-    """Ten failures open it (F36: no call is made from then on); what is taken then goes back uncharged (F24), and runs
+    """Ten failures open it (F2; F36: no call is made from then on); what is taken then goes back uncharged (F24), and runs
     once it may be probed."""
     chat.otherwise = answers.status(503)
     for _ in range(10):
@@ -242,7 +260,7 @@ def test_an_open_breaker_makes_no_call_and_charges_nothing(room: Room, chat: Cha
     record = room.record(late)
     assert (record.state, record.attempt) == (TaskState.PENDING, 0)
     assert len(chat.asked) == 10
-    room.app.breaker("openrouter").reset()
+    room.app.breakers.reset("openrouter")
     chat.otherwise = answers.text("open again")
     room.run(with_retries=True)
     assert late.result(timeout=5) == "open again"

@@ -44,7 +44,7 @@ NOT_OURS = {
     "uvicorn": "a web server that serves until it is stopped",
 }
 _DATABASE = re.compile(r"postgresql(?:\+\w+)?://(?:\w+@)?localhost/\w+")
-_PORT = re.compile(r"\b9100\b")
+_PORT = re.compile(r"\b(?:9100|8000)\b")
 
 
 class Player:
@@ -57,7 +57,7 @@ class Player:
         self._shortcut = shortcut
         self.printed = ""
         self._database = database
-        self._port: int | None = None
+        self._ports: dict[str, int] = {}
         self._interpreter: subprocess.Popen[str] | None = None
         self._replies: Any = None
         self._background: list[tuple[str, subprocess.Popen[bytes], Path]] = []
@@ -103,14 +103,14 @@ class Player:
         """The reader's database and port are others than the page's."""
         if _DATABASE.search(code):
             code = _DATABASE.sub(self._database(), code)
-        return _PORT.sub(lambda _: str(self._free_port()), code)
+        return _PORT.sub(lambda found: str(self._free_port(found.group())), code)
 
-    def _free_port(self) -> int:
-        if self._port is None:
+    def _free_port(self, meant: str) -> int:
+        if meant not in self._ports:
             with socket.socket() as asked:
                 asked.bind(("127.0.0.1", 0))
-                self._port = asked.getsockname()[1]
-        return self._port
+                self._ports[meant] = asked.getsockname()[1]
+        return self._ports[meant]
 
     def _write(self, file: str, code: str, *, mode: str) -> None:
         path = self.folder / file

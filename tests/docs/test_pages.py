@@ -31,7 +31,7 @@ ONLY_TRIED = {
 }
 # Pages that need a package of 500 MB: they are played in make test-all.
 WITH_CHDB = {"docs/howto/clickhouse.md"}
-LANGUAGES = {"python", "sh", "console", "text", "toml", "yaml", "ini", "json", "mermaid", "dockerfile", "sql"}
+LANGUAGES = {"python", "sh", "console", "text", "toml", "yaml", "ini", "json", "mermaid", "dockerfile", "sql", "js"}
 # Addresses outside: where a reader is sent, looked at by eye.
 OUTSIDE = re.compile(
     r"https?://(127\.0\.0\.1|localhost|example\.(com|org)|docs\.python\.org|www\.postgresql\.org|www\.sqlite\.org|"

@@ -25,6 +25,14 @@ async def tell_slowly(n: int) -> None:
     await asyncio.sleep(0.005)
 
 
+@task(retry=Retry(max_attempts=1000, backoff="fixed", base=0, jitter=0.0))
+async def fail_again(n: int) -> None:
+    """Always, and is due again at once."""
+    note("start", n)
+    await asyncio.sleep(0.002)
+    raise ConnectionError("still down")
+
+
 @task(retry=SOON, order_key="{key}")
 async def in_order(key: str, n: int, fails: int) -> None:
     """Fails `fails` times before it succeeds; its followers wait for it."""

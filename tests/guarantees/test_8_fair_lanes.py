@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from headrace.core.lanes import Lane
+from headrace.core.outcome import Failed
+from headrace.core.retry import ErrorSignature, Retry
+from headrace.core.settlement import Execution, settle
+from headrace.core.task import ErrorInfo, Want
 from headrace.store.base import Store
 from tests.guarantees import tasks_lanes
 from tests.guarantees.declared import Note, Tasks, notes
@@ -122,6 +127,44 @@ def test_a_new_task_is_picked_soon_in_a_storm_of_retries(harness: Harness, tasks
         wait_until(lambda new=new: new.id in _order(harness), DONE_CEILING)
         assert _order(harness).index(new.id) - before <= 60
     assert len(_order(harness)) < len(retry) // 2, "the storm was over before the proof"
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(240)
+@pytest.mark.requirement("F12")
+def test_new_work_keeps_its_share_while_a_storm_of_failures_goes_on(harness: Harness, tasks: Tasks) -> None:
+    """F12: thousands of tasks have failed, fail again whenever they are started, and are due again at once, so that the
+    storm never ends. New work that arrives in bursts gets nine of every ten starts as long as there is some of it:
+    a burst of forty is through after four or five retries, wherever the storm stands."""
+    size = sized(small=6_000, full=10_000)
+    storm = _enqueue(harness, tasks.fail_again, size)
+    harness.ledger.with_store(_all_failed_once)
+    assert harness.ledger.query("SELECT count(*) FROM {tasks} WHERE lane = 1 AND attempt = 1") == [(size,)]
+    harness.worker(target=TARGET, concurrency=1, children=0)
+
+    def shares() -> set[int]:
+        """How many retries every ten starts hold while a burst of new work is there."""
+        burst = set(_enqueue(harness, tasks.tell_slowly, 40))
+        wait_until(lambda: burst <= set(_order(harness)), DONE_CEILING, message=harness.describe())
+        order = _order(harness)
+        places = [place for place, task in enumerate(order) if task in burst]
+        return set(_tenths([task not in burst for task in order[places[0] : places[-1] + 1]]))
+
+    # The share follows the depth, which is measured every two seconds; from then on it is exact.
+    wait_until(lambda: shares() == {1}, DONE_CEILING, message=harness.describe())
+    assert [shares() for _ in range(4)] == [{1}] * 4
+    rows = harness.ledger.query("SELECT count(*) FROM {tasks} WHERE lane = 1")
+    assert rows == [(len(storm),)], "the storm went on all the time"
+
+
+async def _all_failed_once(store: Store) -> None:
+    want = [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=500)]
+    policy, rng = Retry(max_attempts=1000, backoff="fixed", base=0, jitter=0.0), random.Random(1)
+    error = ErrorInfo(error_class="ConnectionError", message="down")
+    failure = Failed(error=error, signature=ErrorSignature(mro=("builtins.ConnectionError", "builtins.Exception")))
+    while claims := await store.claim("storm", want):
+        execution = Execution(ran_for=0.001, executor="coroutine")
+        await store.finish("storm", [settle(each, failure, policy, rng=rng, execution=execution) for each in claims])
 
 
 @pytest.mark.requirement("A4", "F8")

@@ -14,6 +14,7 @@ from fastapi.routing import iter_route_contexts
 
 from headrace.core.task import NewJob, NewTask, Ref
 from headrace.scheduling.declaration import Schedule
+from headrace.server.faces.ids import uuid_of
 from headrace.testing import adrain
 from tests.server.serving import Serving
 
@@ -37,6 +38,7 @@ class Row:
     body: Any = None
     query: str = ""
     thing: str = ""  # what {id} or {name} is: a method of Things
+    refusal: int = 403  # of who is known, may do such things, and is not let in
 
 
 class Things:
@@ -60,6 +62,15 @@ class Things:
 
     async def dead_letter(self) -> str:
         return str(self._dead.pop())
+
+    async def uuid(self) -> str:
+        return str(uuid_of(int(await self.task())))
+
+    async def dead_uuid(self) -> str:
+        return str(uuid_of(int(await self.dead_letter())))
+
+    async def verb(self) -> str:
+        return "now"
 
     async def unapproved(self) -> str:
         import dataclasses
@@ -149,6 +160,18 @@ ROWS: dict[tuple[str, str], Row] = {
     ("POST", f"{_V1}/tasks/{{id}}/approve"): Row(allowed=OPERATES, status=200, thing="unapproved"),
     ("POST", f"{_V1}/tasks/{{id}}/reject"): Row(allowed=OPERATES, status=200, thing="unapproved"),
     ("GET", f"{_V1}/results/{{id}}"): Row(allowed=SEES, status=409, thing="task"),
+    # AsyncTaskFlow's own paths; a task that is not for you is not there.
+    ("POST", f"{_V1}/tasks/summarize/"): Row(allowed=SUBMITS, status=200, body={"content": "long"}),
+    ("GET", f"{_V1}/tasks/"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/tasks/{{task_id}}"): Row(allowed=SEES, status=200, thing="uuid", refusal=404),
+    ("DELETE", f"{_V1}/tasks/{{task_id}}"): Row(allowed=CONTROLS, status=204, thing="uuid", refusal=404),
+    ("POST", f"{_V1}/tasks/{{task_id}}/retry"): Row(allowed=CONTROLS, status=200, thing="dead_uuid", refusal=404),
+    ("GET", f"{_V1}/queues/status"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/queues/dlq"): Row(allowed=KNOWN, status=200),
+    ("GET", "/health"): Row(allowed=EVERYBODY, status=200),
+    # The ledger, for apps over HTTP. Each of its verbs has its own scope: see tests of store.http.
+    ("GET", f"{_V1}/ledger/"): Row(allowed=KNOWN, status=200),
+    ("POST", f"{_V1}/ledger/{{verb}}"): Row(allowed=KNOWN, status=200, body={}, thing="verb"),
     # Jobs.
     ("POST", f"{_V1}/jobs"): Row(allowed=SUBMITS, status=201, body={"name": "nightly", "tasks": [_ADD]}),
     ("GET", f"{_V1}/jobs"): Row(allowed=KNOWN, status=200),

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from headrace import App, Retry, current
+from headrace.contrib.summarize import register
 from headrace.testing import override
 from tests.server.serving import Serve, Serving
 
@@ -35,6 +36,7 @@ def make_app(url: str, **options: Any) -> App:
     async def total(parts: list[int]) -> int:
         return sum(parts)
 
+    register(app)
     return app
 
 

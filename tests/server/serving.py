@@ -120,8 +120,10 @@ async def listening(api: FastAPI) -> AsyncGenerator[str]:
 
 async def _people(app: App) -> dict[str, str]:
     secrets: dict[str, str] = {}
+    known = {user.name for user in await app.engine.run(lambda store: store.users())}
     for name, role in PEOPLE.items():
-        await app.engine.run(lambda store, name=name, role=role: store.add_user(name, role))
+        if name not in known:  # from a server on this database before
+            await app.engine.run(lambda store, name=name, role=role: store.add_user(name, role))
         secrets[name] = await _add_token(app, name, tuple(SCOPES[role]), None)
     return secrets
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +12,10 @@ import httpx
 import pytest
 
 from headrace import App, Retry
+from headrace.client.breakers import Breaker
 from headrace.contrib.summarize import SummarizeSettings, register
+from headrace.core.breaker import BreakerStatus
+from headrace.core.errors import BreakerOpen
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
 from headrace.core.outcome import Completed
@@ -519,12 +522,53 @@ async def _healthy(server: Serving) -> bool:
     return (await server.nobody.get("/health")).json()["status"] == "healthy"
 
 
-@pytest.mark.requirement("F57", "F73")
-async def test_health_shows_a_breaker_that_another_process_opened(flow: Open):
-    """F57, F73: the breaker is a row that all share: what another worker opened is OPEN here at the next look."""
+@pytest.mark.requirement("F40", "F57", "F73", "F74")
+async def test_a_breaker_is_counted_in_memory_and_seen_by_all(flow: Open, store_url: str):
+    """F40: while it is closed nothing of it is stored, however many calls it counts; its state is in the API. F73: one
+    process opens it, and another's next calls are refused within seconds; F57: /health says OPEN. F74: it is reset by
+    hand, and opened by hand, for both."""
+    another = App(store_url, preset="asynctaskflow")
     async with flow() as made:
-        await made.on_store(
-            lambda store: store.open_breaker("openrouter", by="another", timeout=60.0, calls=10, failures=10)
-        )
-        found = await made.get("/health", by="nobody")
-        assert found["components"]["circuit_breaker"] == {"openrouter": "OPEN"}
+        operator = made.server.operator
+        ours, theirs = made.app.breaker("openrouter"), another.breaker("openrouter")
+        for _ in range(5):
+            async with ours.call():
+                pass
+        assert await made.get("/api/v1/breakers") == []
+        for _ in range(5):
+            with suppress(ConnectionError):
+                async with ours.call():
+                    raise ConnectionError("down")
+        assert ours.status is BreakerStatus.OPEN
+        await eventually(lambda: _refuses(theirs))
+        await eventually(lambda: _shows(made, "OPEN"))
+        (shown,) = await made.get("/api/v1/breakers")
+        assert (shown["service"], shown["status"]) == ("openrouter", "open")
+
+        assert (await operator.post("/api/v1/breakers/openrouter/reset")).status_code == 200
+        for breaker in (ours, theirs):
+            await eventually(lambda breaker=breaker: _lets_through(breaker))
+        assert await _shows(made, "CLOSED")
+
+        assert (await operator.post("/api/v1/breakers/openrouter/open")).status_code == 200
+        for breaker in (ours, theirs):
+            await eventually(lambda breaker=breaker: _refuses(breaker))
+        assert await _shows(made, "OPEN")
+        assert (await made.server.user.post("/api/v1/breakers/openrouter/reset")).status_code == 403
+    await another.aclose()
+
+
+async def _refuses(breaker: Breaker) -> bool:
+    try:
+        async with breaker.call():
+            return False
+    except BreakerOpen:
+        return True
+
+
+async def _lets_through(breaker: Breaker) -> bool:
+    return not await _refuses(breaker)
+
+
+async def _shows(made: Flow, word: str) -> bool:
+    return (await made.get("/health", by="nobody"))["components"]["circuit_breaker"] == {"openrouter": word}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Connection, text
 
+from headrace.core.accounts import NewToken, Role, Scope
 from headrace.core.limits import Gate
 from headrace.core.schedule import NewSchedule
 from headrace.core.task import EdgeKind, Key, NewJob
@@ -36,6 +37,9 @@ async def _live_a_little(url: str) -> dict[str, int]:
     await ledger.open()
     try:
         await ledger.register("a")
+        await ledger.store.add_user("ada", Role.USER)
+        token = NewToken(user="ada", kind="api", label="", digest="d", hint="hr_abcde", scopes=(Scope.READ,))
+        await ledger.store.add_token(token)
         done = await ledger.enqueue_one()
         await ledger.finish("a", failed(await ledger.claim_one()))
         await ledger.finish("a", completed(await ledger.claim_due()))
@@ -227,6 +231,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE {jobs} SET hooked_run = 2 WHERE id = :job",
     ],
     "run-open": ["UPDATE {schedule_runs} SET open = false"],
+    "token-user": ["DELETE FROM {users}"],
     "rescue-pending": ["UPDATE {workers} SET state = 'stopped'", "DELETE FROM {workers}"],
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
+from headrace.core.accounts import NewAudit, NewToken, Role, Scope
 from headrace.core.errors import MoveError, SchemaError
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
@@ -110,7 +111,7 @@ async def fill(ledger: Ledger) -> dict[str, int]:
     await store.cancel([ids["cancelled"]])
     # A job that is over, one that goes on, one with additions of a user's own transaction.
     ids["over"], _ = await store.create_job(
-        NewJob(name="over", tasks=(task(), task(critical=False)), metadata='{"k":1}')
+        NewJob(name="over", tasks=(task(), task(critical=False)), metadata='{"k":1}', owner="ada")
     )
     for claim in await ledger.claim("a"):
         await store.append_logs([(ref(claim), 0, "stdout", "of a job")])
@@ -147,6 +148,19 @@ async def fill(ledger: Ledger) -> dict[str, int]:
     await store.receive("a", ref(claim), "paid", event="payment", key="7", timeout=None)
     await ledger.finish("a", suspended(claim, step="paid"))
     await store.send("payment", "8", '{"euros":3}')
+    # Who may do what, and who did; what stands for a service; who is told of an event.
+    await store.add_user("ada", Role.ADMIN, password="$argon2id$1")
+    await store.login_failed("ada", most=5, lock=60.0)
+    token = NewToken(user="ada", kind="api", label="ci", digest="d1", hint="hr_abcde", scopes=(Scope.READ,), ttl=3600.0)
+    await store.touch_tokens([(await store.add_token(token)).id])
+    await store.close_audit(
+        await store.write_audit([NewAudit(actor="ada", act="tasks.retry", subject="task/1")]), "done"
+    )
+    await store.open_breaker("mail", by="w", timeout=60.0, calls=10, failures=9)
+    with contextlib.closing(sqlite3.connect(sqlite_path(store.url), timeout=30)) as connection, connection:
+        connection.execute(
+            "INSERT INTO headrace_subscriptions (name, event, task, changed_at) VALUES ('s', 'paid', '{}', 1)"
+        )
     await store.deregister("gone")  # gives back what it held
     await store.deregister("a")
     return ids
@@ -167,7 +181,10 @@ async def test_every_table_arrives_as_it_was(sqlite_url: str, postgres_url: str)
     for table, rows in after.items():
         expected = before[table]
         if table == "tasks":  # who waited for a gate looks again
-            looks = ([*row[:waiting_on], None] if row[state] == "pending" else row for row in expected)
+            looks = (
+                [*row[:waiting_on], None, *row[waiting_on + 1 :]] if row[state] == "pending" else row
+                for row in expected
+            )
             expected = sorted(looks, key=repr)
         assert rows == expected, table
         assert received.sent[table] == received.found[table] == check(rows), table
@@ -189,6 +206,12 @@ async def test_every_table_arrives_as_it_was(sqlite_url: str, postgres_url: str)
         assert [line.line for line in await there.store.logs(ids["done"])] == ["one ‡ line", "two"]
         assert await there.store.checkpoints(ids["retried"]) == {"step": '{"n":1}'}
         assert (await there.job(ids["open"])).total == 4
+        assert (await there.job(ids["over"])).owner == "ada"
+        assert [job.id for job in await there.store.list_jobs(owner="ada")] == [ids["over"]]
+        found = await there.store.find_token("d1")
+        assert found is not None
+        assert (found.user.name, found.user.failed_logins, found.token.scopes) == ("ada", 1, (Scope.READ,))
+        assert [(entry.act, entry.outcome) for entry in await there.store.audit()] == [("tasks.retry", "done")]
     async with ledger_of(sqlite_url) as here:
         assert await here.store.check() == []
 
@@ -220,6 +243,25 @@ async def test_what_arrived_runs_to_its_end(sqlite_url: str, postgres_url: str):
         assert await there.state(ids["later"]) == "pending"
         assert [queue.paused for queue in await store.queues() if queue.name == "mail"] == [True]
         assert await store.check() == []
+
+
+@pytest.mark.postgres
+async def test_what_the_source_says_of_a_user_stands(sqlite_url: str, postgres_url: str):
+    """Whoever starts a server on the target before the move makes its first admin there."""
+    token = NewToken(user="root", kind="api", label="", digest="d0", hint="hr_abcde", scopes=tuple(Scope))
+    async with ledger_of(postgres_url) as there:
+        assert await there.store.add_first_admin("root", token) is not None
+    async with ledger_of(sqlite_url) as here:
+        await here.store.add_user("ada", Role.ADMIN)
+        await here.store.add_user("root", Role.USER, password="$argon2id$1")
+        await here.store.change_user("root", disabled=True)
+        before = await here.store.users()
+    received = await moved(sqlite_url, postgres_url)
+    assert received.merged == {"users": 1}
+    async with ledger_of(postgres_url) as there:
+        assert await there.store.users() == before
+        assert await there.store.find_token("d0") is None
+        assert await there.store.check() == []
 
 
 def test_every_table_of_the_schema_has_a_way_to_go():

@@ -30,9 +30,9 @@ LIVE_INDEXES = {"ready", "due", "waiting", "order", "worker", "job", "expires", 
 
 _FILL = """
 INSERT INTO {table} (id, name, kind, queue, pool, state, arguments, codec, options, priority,
-                     created_at, enqueued_at, eligible_at, order_at, {last})
+                     created_at, enqueued_at, eligible_at, order_at, owner, {last})
 SELECT {first} + n, 'bulk.work', 'function', 'default', 'coroutine', '{state}', '{{}}', 'json/1', '{{}}', n % 3,
-       {past}, {past}, {eligible}, {eligible}, {value}
+       {past}, {past}, {eligible}, {eligible}, CASE WHEN n % 4 = 0 THEN 'ada' END, {value}
 FROM {series}
 """
 
@@ -166,6 +166,15 @@ def _plan(connection: sqlite3.Connection, sql: str) -> list[str]:
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
 
 
+# In the order of the page.
+_BY_OWNER = {
+    "list_live_of_owner": "headrace_tasks_owner",
+    "list_done_of_owner": "headrace_history_owner",
+    "list_job_ids_of_owner": "headrace_jobs_owner",
+    "audit_of_actor": "headrace_audit_actor",
+    "audit_of_act": "headrace_audit_act",
+    "audit_of_subject": "headrace_audit_subject",
+}
 # Looks at all of a table that grows, or sorts it.
 _SCAN = re.compile(r"SCAN (headrace_)?(tasks|history|attempts|t|h|a)\b(?!.*USING.*INDEX)")
 
@@ -184,6 +193,9 @@ def test_sqlite_reads_indexes_in_order(full_sqlite: sqlite3.Connection) -> None:
     due = plans["promote_due"]
     assert any("headrace_tasks_due" in line for line in due), due
     assert not any("TEMP B-TREE" in line for line in due), due
+    for query, index in _BY_OWNER.items():
+        assert any(index in line for line in plans[query]), plans[query]
+        assert not any("TEMP B-TREE" in line for line in plans[query]), plans[query]
     scans = {query: [line for line in plan if _SCAN.search(line)] for query, plan in plans.items()}
     # The table is kept in the order of ids: reading it from its end until there is enough needs no other index.
     newest = plans["list_live"]
@@ -273,6 +285,9 @@ _LISTS = (
     ),
     (TaskFilter(states=_ENDED, queues=("rare",), limit=BATCH), "headrace_history_queue_name"),
     (TaskFilter(states=_ENDED, names=("rare",), limit=BATCH), "headrace_history_queue_name"),
+    (TaskFilter(states=_ENDED, owner="ada", limit=BATCH), "headrace_history_owner"),
+    (TaskFilter(states=_COMPLETED, owner="ada", queues=("default",), limit=BATCH), "headrace_history_owner"),
+    (TaskFilter(states=_ENDED, owner="rare", limit=BATCH), "headrace_history_owner"),
 )
 
 
@@ -315,11 +330,18 @@ def test_postgres_touches_little(postgres_url: str, private_postgres: PrivatePos
             for criteria, index in _LISTS:
                 found = await ledger.store.list(criteria)
                 plans = log.take()
-                assert len(found) == (0 if "rare" in (*criteria.queues, *criteria.names) else BATCH)
+                assert len(found) == (0 if "rare" in (*criteria.queues, *criteria.names, criteria.owner) else BATCH)
                 _check_plans(plans)
                 scanned = {n.get("Index Name", n["Node Type"]) for n in _scans(plans, "history")}
                 assert scanned - {"history_pkey"} == {index}, criteria
                 assert _blocks(plans) < 20 * BATCH, f"{criteria} costs blocks per row of the page, not per history"
+
+            found = await ledger.store.list(TaskFilter(states=(TaskState.PENDING,), owner="rare", limit=BATCH))
+            plans = log.take()
+            assert found == []
+            scanned = {n.get("Index Name", n["Node Type"]) for n in _scans(plans, "tasks")}
+            assert scanned == {"headrace_tasks_owner"}
+            assert _blocks(plans) < 100, "whoever has nothing costs nothing, whatever the others have"
 
             assert (await ledger.store.prune(keep=0, limit=BATCH)).tasks == BATCH
             plans = [plan for plan in log.take() if "some of its tasks" in plan["Query Text"]]

@@ -6,6 +6,7 @@ import typer
 
 from headrace._version import __version__
 from headrace.cli import (
+    audit,
     bench,
     breakers,
     database,
@@ -13,6 +14,7 @@ from headrace.cli import (
     demo,
     doctor,
     enqueueing,
+    events,
     explaining,
     jobs,
     logs,
@@ -21,8 +23,11 @@ from headrace.cli import (
     scheduler,
     schedules,
     sending,
+    serving,
     tasks,
+    tokens,
     top,
+    users,
 )
 from headrace.cli.helping import examples, root_epilog
 
@@ -51,9 +56,12 @@ def root(
     """One durable task engine for Python, on SQLite or PostgreSQL."""
 
 
-application.command("up", epilog=examples("headrace up tasks:app", "headrace up tasks:app --metrics-port 9000"))(
-    running.up
-)
+application.command(
+    "up",
+    epilog=examples(
+        "headrace up tasks:app", "headrace up tasks:app --port 9000", "headrace up tasks:app --metrics-port 9000"
+    ),
+)(running.up)
 application.command(
     "worker",
     epilog=examples(
@@ -62,6 +70,14 @@ application.command(
         "headrace worker tasks:app --burst",
     ),
 )(running.worker)
+application.command(
+    "server",
+    epilog=examples(
+        "headrace server tasks:app --port 9000",
+        "headrace server tasks:app --no-auth",
+        "headrace server tasks:app --host 0.0.0.0 --secure-cookies --log-format json",
+    ),
+)(serving.server)
 application.command(
     "scheduler", epilog=examples("headrace scheduler tasks:app", "headrace scheduler -d postgresql://localhost/shop")
 )(scheduler.scheduler)
@@ -86,5 +102,9 @@ application.add_typer(jobs.commands, name="jobs")
 application.add_typer(queues.commands, name="queues")
 application.add_typer(breakers.commands, name="breakers")
 application.add_typer(schedules.commands, name="schedules")
+application.add_typer(events.commands, name="events")
 application.add_typer(queues.workers, name="workers")
+application.add_typer(users.commands, name="users")
+application.add_typer(tokens.commands, name="tokens")
+application.command("audit", epilog=audit.EPILOG)(audit.audit)
 application.add_typer(database.commands, name="db")

@@ -16,6 +16,7 @@ from headrace.core.memory import memory_bytes
 if TYPE_CHECKING:
     from headrace.settings import Settings
     from headrace.telemetry.logs import LogFormat, LogOptions
+    from headrace.worker.beside import Beside
     from headrace.worker.handover import Handover
     from headrace.worker.options import WorkerOptions
 
@@ -127,6 +128,23 @@ LogFormatFlag = Annotated[
     ),
 ]
 
+# Of the API; `headrace server` takes them, too.
+Host = Annotated[
+    str | None, typer.Option("--host", help="Address on which to serve the API.", show_default="127.0.0.1")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", min=0, max=65_535, help="Port of the API; 0 takes a free one.", show_default="8000"),
+]
+NoApi = Annotated[bool, typer.Option("--no-api", help="Serve no API here.")]
+NoAuth = Annotated[
+    bool, typer.Option("--no-auth", help="Without users: everybody on this machine may do everything. Loopback only.")
+]
+NoAuthForEveryone = Annotated[
+    bool,
+    typer.Option("--no-auth-for-everyone", help="Without users on any address: whoever reaches it may do everything."),
+]
+
 _THREADS = 4  # where tasks ask for threads and nobody said how many
 
 
@@ -197,18 +215,32 @@ def up(
     no_scheduler: NoScheduler = False,
     max_memory: MaxMemory = None,
     kill_memory: KillMemory = None,
+    host: Host = None,
+    port: Port = None,
+    no_api: NoApi = False,
+    no_auth: NoAuth = False,
+    no_auth_for_everyone: NoAuthForEveryone = False,
     reload: Reload = False,
     reload_dir: ReloadDirs = None,
     reload_channel: ReloadChannel = None,
     log_level: LogLevelFlag = None,
     log_format: LogFormatFlag = None,
 ) -> None:
-    """Make the schema where it is missing, then run everything that this machine needs: one command, one file."""
+    """Make the schema where it is missing, then run everything that this machine needs, the API included: one command,
+    one file. The first start prints the token of the user admin.
+    """
     if reload and reload_channel is None:
         _reload(target, reload_dir, log_options(log_level, log_format))
     handover = _handover(reload_channel)
     _log(log_level, log_format)
     app = load_app(target)
+    beside = None
+    if not no_api:
+        from headrace.cli.upping import api_beside
+
+        said = {"--host": host, "--port": port, "--log-level": log_level, "--log-format": log_format}
+        flags = {"--no-auth": no_auth, "--no-auth-for-everyone": no_auth_for_everyone}
+        beside = api_beside(target, app.settings, said, flags, generation=handover and handover.number)
     if handover is None or handover.number == 1:
         console.print(f"[bold]headrace[/] up on {escape(shown_url(app.url))}; Ctrl-C stops it, and nothing is lost")
     given: dict[str, Any] = {
@@ -227,7 +259,7 @@ def up(
         "log_level": log_level,
         "log_format": log_format,
     }
-    _supervise(target, given, upgrade=True, handover=handover)
+    _supervise(target, given, upgrade=True, handover=handover, beside=beside)
 
 
 def log_options(level: str | None, format: str | None) -> "LogOptions":
@@ -282,6 +314,7 @@ def _supervise(
     burst: bool = False,
     upgrade: bool = False,
     handover: "Handover | None" = None,
+    beside: "Beside | None" = None,
 ) -> None:
     from headrace.worker.spawning import take
 
@@ -299,7 +332,7 @@ def _supervise(
         ):
             given["threads"] = _THREADS
         options = worker_options(app.settings, burst=burst, **given)
-        code = run(target, options, first=first, upgrade=upgrade, handover=handover)
+        code = run(target, options, first=first, upgrade=upgrade, handover=handover, beside=beside)
     finally:
         first.close()
     raise typer.Exit(code)

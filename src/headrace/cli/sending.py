@@ -1,16 +1,13 @@
 """`headrace send`: say that something happened that tasks wait for."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from headrace.cli.failures import CommandError
 from headrace.cli.helping import examples
 from headrace.cli.output import console, print_json
-from headrace.cli.target import Database, Json, Namespace, load_app, place_of, require_file
-
-if TYPE_CHECKING:
-    from headrace.app import App
+from headrace.cli.target import Database, Json, Namespace, app_of
 
 EPILOG = examples(
     "headrace send paid order-7",
@@ -38,7 +35,7 @@ def send(
         value = None if payload is None else orjson.loads(payload)
     except orjson.JSONDecodeError:
         value = payload
-    app = _app(database, name)
+    app = app_of(database, name)
     try:
         sent = app.send(event, key, value)
     except EnqueueError as error:
@@ -47,14 +44,3 @@ def send(
         app.close()
     # As it is: a key of an event is no secret, though it is called so, and whoever typed it knows it.
     print_json({"id": str(sent), "event": event, "key": key}, whole=True) if json else console.print(sent)
-
-
-def _app(database: str | None, name: str) -> "App":
-    """An App that is named knows how its payloads are to be written; else one is made for the store alone."""
-    if database is not None and "://" not in database and ":" in database:
-        return load_app(database)
-    from headrace.app import App
-
-    url, name = place_of(database, name)
-    require_file(url)
-    return App(url, name=name)

@@ -92,6 +92,17 @@ def place_of(database: str | None, name: str) -> tuple[str, str]:
     return url, name
 
 
+def app_of(database: str | None, name: str) -> "App":
+    """An App that is named knows how its payloads are to be written; else one is made for the store alone."""
+    if database is not None and "://" not in database and ":" in database:
+        return load_app(database)
+    from headrace.app import App
+
+    url, name = place_of(database, name)
+    require_file(url)
+    return App(url, name=name)
+
+
 def store_of(database: str | None, name: str, *, must_exist: bool = True) -> "Store":
     """The store that a command without an App works on; `database` may also name an App.
 

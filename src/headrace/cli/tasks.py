@@ -1,25 +1,46 @@
-"""`headrace tasks`: look at tasks, cancel them, run them again."""
+"""`headrace tasks`: look at tasks, cancel them, run them again, remove them."""
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli import completing
+from headrace.cli.bulk import (
+    DeadLetters,
+    JobId,
+    Most,
+    Owner,
+    WorkerId,
+    Yes,
+    act,
+    ask_before_deleting,
+    choose,
+    filters_of,
+)
 from headrace.cli.failures import FAILED, CommandError
 from headrace.cli.helping import examples
 from headrace.cli.output import console, print_json
-from headrace.cli.target import Database, Json, Namespace, with_store
+from headrace.cli.target import Database, Json, Namespace, app_of, with_store
 from headrace.core.states import TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from headrace.app import App
     from headrace.core.task import TaskRecord
     from headrace.store.base import Store
 
 commands = typer.Typer(no_args_is_help=True, help="Look at tasks, cancel them, run them again, decide on them.")
 
 Id = Annotated[int, typer.Argument(help="Id of the task.", show_default=False, autocompletion=completing.task_ids)]
-Ids = Annotated[
-    list[int], typer.Argument(help="Ids of the tasks.", show_default=False, autocompletion=completing.task_ids)
+SomeIds = Annotated[
+    list[int] | None,
+    typer.Argument(
+        help="Ids of tasks; or choose by the options below.",
+        show_default=False,
+        autocompletion=completing.task_ids,
+    ),
 ]
 States = Annotated[
     list[TaskState] | None,
@@ -83,9 +104,16 @@ def show(id: Id, database: Database = None, name: Namespace = "headrace", json: 
     print_life(with_store(database, name, lambda store: read_life(store, id)), json=json)
 
 
-@commands.command(epilog=examples("headrace tasks cancel 42 43"))
-def cancel(ids: Ids, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
-    """Cancel tasks. Running ones are told to stop. Exit code 1 when one of them had ended or is unknown."""
+@commands.command(epilog=examples("headrace tasks cancel 42 43", "headrace tasks cancel --queue mail --state pending"))
+def cancel(
+    ids: SomeIds = None, state: States = None, queue: QueueNames = None, task: TaskNames = None, job: JobId = None,
+    worker: WorkerId = None, owner: Owner = None, limit: Most = None, database: Database = None,
+    name: Namespace = "headrace", json: Json = False,
+) -> None:  # fmt: skip
+    """Cancel tasks. Running ones are told to stop. Exit code 1 when one of them had ended or is unknown.
+
+    By ids, or by options; what is enqueued from then on is not taken.
+    """
     from headrace.store.base import CancelAnswer
 
     words = {
@@ -94,29 +122,126 @@ def cancel(ids: Ids, database: Database = None, name: Namespace = "headrace", js
         CancelAnswer.TOO_LATE: "too late, it had ended",
         CancelAnswer.UNKNOWN: "unknown",
     }
-    answers = with_store(database, name, lambda store: store.cancel(ids))
+    filters = filters_of(state=state, queue=queue, task=task, job=job, worker=worker, owner=owner)
+    chosen = choose("cancel", ids, filters, limit)
+    if not chosen:
+        with _app(database, name) as app:
+            act(app, "cancel", filters, limit, json=json)
+        return
+    answers = with_store(database, name, lambda store: store.cancel(chosen))
     if json:
         print_json({str(id): answer for id, answer in answers.items()})
     else:
-        for id in ids:
+        for id in chosen:
             console.print(f"task {id}: {words[answers.get(id, CancelAnswer.UNKNOWN)]}")
     if any(answer in (CancelAnswer.UNKNOWN, CancelAnswer.TOO_LATE) for answer in answers.values()):
         raise typer.Exit(FAILED)
 
 
-@commands.command(epilog=examples("headrace tasks retry 42"))
-def retry(ids: Ids, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
-    """Run tasks that ended once more, with a fresh budget of attempts. Exit code 1 when one of them stays."""
-    changed = with_store(database, name, lambda store: store.retry(ids))
+@commands.command(epilog=examples("headrace tasks retry 42", "headrace tasks retry --task tasks.charge --state failed"))
+def retry(
+    ids: SomeIds = None, state: States = None, queue: QueueNames = None, task: TaskNames = None, job: JobId = None,
+    worker: WorkerId = None, owner: Owner = None, dead_letters: DeadLetters = False, limit: Most = None,
+    database: Database = None, name: Namespace = "headrace", json: Json = False,
+) -> None:  # fmt: skip
+    """Run tasks that ended once more, with a fresh budget of attempts. Exit code 1 when one of them stays.
+
+    By ids, or by options, which choose among what has failed unless --state says more; what fails from then on is not
+    taken.
+    """
+    filters = filters_of(
+        state=state, queue=queue, task=task, job=job, worker=worker, owner=owner, dead_letters=dead_letters
+    )
+    chosen = choose("retry", ids, filters, limit)
+    if not chosen:
+        with _app(database, name) as app:
+            act(app, "retry", filters, limit, json=json)
+        return
+    changed = with_store(database, name, lambda store: store.retry(chosen))
     if json:
         print_json({"retried": [str(id) for id in changed]})
     else:
-        console.print(f"{len(changed)} of {len(ids)} back in the queue")
-    if missing := sorted(set(ids) - set(changed)):
+        console.print(f"{len(changed)} of {len(chosen)} back in the queue")
+    if missing := sorted(set(chosen) - set(changed)):
         raise CommandError(
             f"not retried: {', '.join(map(str, missing))} (unknown, not ended, or another task holds its unique key)",
             code=FAILED,
         )
+
+
+@commands.command(
+    epilog=examples("headrace tasks delete 42", "headrace tasks delete --state completed --queue mail --yes")
+)
+def delete(
+    ids: SomeIds = None, state: States = None, queue: QueueNames = None, task: TaskNames = None, job: JobId = None,
+    worker: WorkerId = None, owner: Owner = None, dead_letters: DeadLetters = False, limit: Most = None,
+    yes: Yes = False, database: Database = None, name: Namespace = "headrace", json: Json = False,
+) -> None:  # fmt: skip
+    """Remove tasks for good, with their attempts and logs, whatever became of them. Exit code 1 when one of them stays.
+
+    What a worker has must be cancelled first. By ids, or by options: then it asks first on a terminal, and elsewhere it
+    wants --yes; what comes from then on is not taken.
+    """
+    from headrace.store.removing import DeleteAnswer
+
+    filters = filters_of(
+        state=state, queue=queue, task=task, job=job, worker=worker, owner=owner, dead_letters=dead_letters
+    )
+    chosen = choose("delete", ids, filters, limit)
+    with _app(database, name) as app:
+        if not chosen:
+            if not yes:
+                ask_before_deleting(app, filters, limit)
+            act(app, "delete", filters, limit, json=json)
+            return
+        answers = app.tasks.delete(*chosen)
+    words = {
+        DeleteAnswer.DELETED: "deleted",
+        DeleteAnswer.HELD: "a worker has it: cancel it first",
+        DeleteAnswer.NEEDED: "its job is not over, or a task waits for it",
+        DeleteAnswer.UNKNOWN: "unknown",
+    }
+    if json:
+        print_json({str(id): answer for id, answer in answers.items()})
+    else:
+        for id, answer in answers.items():
+            console.print(f"task {id}: {words[answer]}")
+    if any(answer is not DeleteAnswer.DELETED for answer in answers.values()):
+        raise typer.Exit(FAILED)
+
+
+@commands.command("requeue-orphaned", epilog=examples("headrace tasks requeue-orphaned"))
+def requeue_orphaned(
+    watch: Annotated[
+        str | None,
+        typer.Option(help="How long a silent worker is watched before that.", show_default="half its lease"),
+    ] = None,
+    database: Database = None,
+    name: Namespace = "headrace",
+    json: Json = False,
+) -> None:
+    """Take back the tasks of workers that are gone. Running workers do it by themselves: this is for when none runs."""
+    from headrace.core.durations import written_seconds
+
+    seconds = None if watch is None else written_seconds(watch, name="--watch")
+    with _app(database, name) as app:
+        counts = app.tasks.requeue_orphaned(watch=seconds)
+    if json:
+        print_json(counts)
+    else:
+        console.print(
+            f"of {counts['workers']} workers: {counts['requeued']} tasks requeued, {counts['failed']} failed, "
+            f"{counts['cancelled']} cancelled"
+        )
+
+
+@contextmanager
+def _app(database: str | None, name: str) -> "Generator[App]":
+    app = app_of(database, name)
+    try:
+        yield app
+    finally:
+        app.close()
 
 
 @commands.command(epilog=examples("headrace tasks approve 42", "headrace tasks approve 42 --by ann --role finance"))

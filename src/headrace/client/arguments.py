@@ -46,6 +46,16 @@ class Arguments:
             self._compiled = _Compiled(self._function, self._signature, self._name)
         return self._compiled
 
+    @property
+    def required(self) -> list[str]:
+        """The parameters that a call must give; what the worker provides is not among them."""
+        empty = inspect.Parameter.empty
+        return [name for name, parameter in self.compiled.parameters.items() if parameter.default is empty]
+
+    def takes(self, name: str) -> bool:
+        """Whether a call may give it by its name."""
+        return name in self.compiled.parameters or self.compiled.takes_any
+
     def dump(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Canonical JSON of a call, and the validated arguments by name. ArgumentError says what does not fit."""
         compiled = self.compiled

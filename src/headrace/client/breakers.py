@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import wraps
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from headrace.client.bridge import running_loop
 from headrace.core.breaker import (
@@ -57,13 +57,6 @@ class Others(Protocol):
     def closed(self, breaker: "Breaker", revision: int) -> None: ...
 
 
-class Passage(NamedTuple):
-    """A call that may be made; `revision` is that of the shared breaker whose probe it is."""
-
-    probe: bool
-    revision: int = 0
-
-
 class Breaker:
     """The breaker of one service in this process. One instance serves any number of threads and coroutines."""
 
@@ -84,6 +77,7 @@ class Breaker:
         self._lock = threading.Lock()
         self._told: BreakerStatus | None = None
         self._revision = 0  # of the shared one, as it was last heard of
+        self._probing = 0  # the revision whose one probe this process has
         self._forced = False
         self._asked: Future[bool | None] | None = None  # for the probe, by code that could not wait for the answer
         self.unwritten = False  # it opened, and the others were not told yet
@@ -132,8 +126,11 @@ class Breaker:
             self._forced = self.unwritten = False
         self._tell()
 
-    def enter(self) -> Passage:
-        """Ask to call the service. Raises BreakerOpen. A thread that runs an event loop is not kept waiting."""
+    def enter(self) -> bool:
+        """Ask to call the service; True when this call is the probe. Raises BreakerOpen.
+
+        A thread that runs an event loop is not kept waiting: it goes by what is known.
+        """
         may_wait = running_loop() is None
         with contextlib.closing(self._passing()) as passing:
             try:
@@ -145,7 +142,8 @@ class Breaker:
             except StopIteration as done:
                 return done.value
 
-    async def aenter(self) -> Passage:
+    async def aenter(self) -> bool:
+        """The same for code that can wait."""
         with contextlib.closing(self._passing()) as passing:
             try:
                 asked = next(passing)
@@ -155,11 +153,11 @@ class Breaker:
             except StopIteration as done:
                 return done.value
 
-    def leave(self, error: BaseException | None, passage: Passage) -> None:
+    def leave(self, error: BaseException | None, *, probe: bool) -> None:
         """Count how the call ended."""
         with self._lock:
             before = self._state.status
-            self._state = self._after(error, passage.probe)
+            self._state = self._after(error, probe)
             after = self._state.status
             opened = after is BreakerStatus.OPEN and before is not after and not _is_unknown(error)
             # One that closed again while nobody could be told is nothing to tell.
@@ -171,8 +169,8 @@ class Breaker:
             return
         if opened:
             self._others.opened(self)
-        elif passage.revision and before is BreakerStatus.HALF_OPEN and after is BreakerStatus.CLOSED:
-            self._others.closed(self, passage.revision)
+        elif probe and self._probing and before is BreakerStatus.HALF_OPEN and after is BreakerStatus.CLOSED:
+            self._others.closed(self, self._probing)
 
     def heard(self, shared: BreakerRecord, left: float) -> None:
         """What another process did, or somebody by hand; `left` are the seconds for which it refuses."""
@@ -203,20 +201,21 @@ class Breaker:
         with self._lock:
             self._revision, self._asked = 0, None
 
-    def _passing(self) -> Generator[Future[Any], bool, Passage]:
+    def _passing(self) -> Generator[Future[Any], bool, bool]:
         """Yields what is to be waited for; sent back is whether somebody could wait."""
         if self._others is not None and (news := self._others.news()) is not None:
             yield news
         admission, now = self._ask()
         match admission:
             case Allow():
-                return Passage(False)
+                return False
             case Refuse(until):
                 self._refuse(until - now)
             case _:
                 self._tell()
         if self._others is None or not self._revision:
-            return Passage(True)
+            self._probing = 0
+            return True
         # One probe over all processes.
         revision = self._revision
         asked = self._asked = self._asked or self._others.probe(self, revision)
@@ -234,7 +233,8 @@ class Breaker:
             self._give_back()
             self._refuse(min(_BUSY, self._state.policy.timeout_seconds))
         # Where nobody can say it goes by its own, as if there were no others.
-        return Passage(True, revision if granted else 0)
+        self._probing = revision if granted else 0
+        return True
 
     def _ask(self) -> tuple[Admission, float]:
         with self._lock:
@@ -278,26 +278,26 @@ def _is_unknown(error: BaseException | None) -> bool:
 class _Call:
     """One passage through a breaker."""
 
-    __slots__ = ("_breaker", "_passage")
+    __slots__ = ("_breaker", "_probe")
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
-        self._passage = Passage(False)
+        self._probe = False
 
     def __enter__(self) -> Self:
-        self._passage = self._breaker.enter()
+        self._probe = self._breaker.enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._breaker.leave(error, self._passage)
+        self._breaker.leave(error, probe=self._probe)
 
     async def __aenter__(self) -> Self:
-        self._passage = await self._breaker.aenter()
+        self._probe = await self._breaker.aenter()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._breaker.leave(error, self._passage)
+        self._breaker.leave(error, probe=self._probe)

@@ -44,6 +44,17 @@ class Sharing:
         self.by = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._read_at = self._used_at = float("-inf")
         self._reading: Future[None] | None = None
+        # What was last heard, with the instant of the monotonic clock until which it refuses.
+        self._known: dict[str, tuple[BreakerRecord, float]] = {}
+
+    def join(self, breaker: Breaker) -> Breaker:
+        """The breaker of its service in this process; one that comes late is told what the others know."""
+        found = self.breakers.setdefault(breaker.service, breaker)
+        known = self._known.get(breaker.service)
+        if known is not None:
+            record, until = known
+            found.heard(record, max(0.0, until - time.monotonic()))
+        return found
 
     @property
     def in_use(self) -> bool:
@@ -91,10 +102,11 @@ class Sharing:
     def heard(self, records: Sequence[BreakerRecord], now: datetime) -> None:
         """`now` is by the clock of the ledger, like the instants of the records."""
         for record in records:
+            left = 0.0 if record.until is None else max(0.0, (record.until - now).total_seconds())
+            self._known[record.service] = record, time.monotonic() + left
             breaker = self.breakers.get(record.service)
             if breaker is not None:
-                left = 0.0 if record.until is None else (record.until - now).total_seconds()
-                breaker.heard(record, max(0.0, left))
+                breaker.heard(record, left)
 
     def _begin[T](self, act: Callable[[Store], Coroutine[Any, Any, T]]) -> Future[T | None]:
         """In the background; None where it could not be done."""

@@ -32,6 +32,7 @@ from headrace.store.connect import connect
 if TYPE_CHECKING:
     from headrace.client.declaring import Declaration
     from headrace.client.flows import Flows
+    from headrace.client.subscribing import Subscription
 
 # Callers who come together again and again share commits best when all of them stand in one line.
 _ALONE_AFTER = 0.05
@@ -85,6 +86,7 @@ class Engine:
         self.results: dict[str, ResultLoader] = {}  # by task name
         self.policies: dict[str, Retry] = {}  # by task name
         self.declared: dict[str, Declaration] = {}  # schedules that code declares, by name
+        self.subscribed: dict[str, Subscription] = {}  # that code declares, by name
         self.counting = Counting()
         self.flows: Flows | None = None  # made when the first workflow is
         # Of tests: a clock in place of the store's own, and what runs tasks in place of a worker.

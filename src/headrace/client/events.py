@@ -7,6 +7,7 @@ from headrace.client.transactions import run_in, transaction_of
 from headrace.core import payload
 from headrace.core.errors import ArgumentError, PayloadError
 from headrace.core.payload import JSON_CODEC
+from headrace.core.subscription import RESERVED
 
 LONGEST_NAME = 200
 LARGEST_PAYLOAD = 1024 * 1024  # bytes of JSON; it stays in the ledger with every task that takes it
@@ -17,6 +18,8 @@ async def send(engine: Engine, event: str, key: str, value: Any) -> int:
     """Keep an event and resume what waits for it; in the user's transaction where there is one. Its id."""
     _check("event", event, least=1)
     _check("key", key, least=0)
+    if event.startswith(RESERVED):
+        raise ArgumentError(f"app.send: {event!r} is for the engine to send: names do not begin with job. or task.")
     text = _text_of(engine, event, value)
     connection = transaction_of(engine)
     if connection is None:
@@ -29,11 +32,15 @@ async def send(engine: Engine, event: str, key: str, value: Any) -> int:
 
 def payload_of(engine: Engine, text: str) -> Any:
     """What was sent."""
-    found = payload.loads(text)
-    if isinstance(found, dict) and _CODEC in found:
-        stored = cast("dict[str, str]", found)
+    return unwrapped(engine, payload.loads(text))
+
+
+def unwrapped(engine: Engine, value: Any) -> Any:
+    """A payload as it was given to `send`."""
+    if isinstance(value, dict) and _CODEC in value:
+        stored = cast("dict[str, str]", value)
         return payload.loads(engine.codecs.get(stored[_CODEC]).decode(stored["text"]))
-    return cast("Any", found)
+    return cast("Any", value)
 
 
 def _text_of(engine: Engine, event: str, value: Any) -> str:

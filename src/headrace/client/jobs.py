@@ -111,11 +111,18 @@ class Jobs:
         return record
 
     async def alist(
-        self, *, states: Iterable[JobState | str] = (), limit: int = 100, before: int | None = None
+        self,
+        *,
+        states: Iterable[JobState | str] = (),
+        owner: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
     ) -> Sequence[JobRecord]:
-        """Jobs, newest first; `before` is the id of the last one seen."""
+        """Jobs, newest first; `before` is the id of the last one seen. `owner`: only those of one user."""
         wanted = tuple(JobState(state) for state in states)
-        return await self.engine.run(lambda store: store.list_jobs(states=wanted, limit=limit, before=before))
+        return await self.engine.run(
+            lambda store: store.list_jobs(states=wanted, owner=owner, limit=limit, before=before)
+        )
 
     async def acancel(self, id: int) -> JobRecord:
         """Cancel its pending tasks and tell the running ones to stop. NotFound, or WrongState when it is over."""

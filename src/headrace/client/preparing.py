@@ -29,6 +29,7 @@ class Preparation:
         self._arguments = task.arguments
         self._options = options
         self._codec = engine.codecs.default
+        self._task_retry = task.retry
         retry = effective_retry(engine, options)
         self._constant: dict[str, Any] = {
             "name": task.name,
@@ -78,6 +79,20 @@ class Preparation:
                 )
             row = {**row, **self._by_arguments(text, self._arguments.with_defaults(checked))}
         return NewTask(arguments=self._codec.encode(text), **row), places
+
+    def for_event(self, event: str, arguments: str) -> NewTask:
+        """What a subscription enqueues: whatever depends on the arguments is not known, and is refused."""
+        if self._has_keys:
+            raise OptionError(
+                f"task {self._name} cannot be enqueued by event {event!r}: unique, debounce and idempotency_key go by "
+                "one call, and an event enqueues its task each time it is sent"
+            )
+        more = self._by_arguments("{}", {}) if self._has_gates else {}
+        retry = effective_retry(self._engine, self._options)
+        kept = None if retry == self._task_retry else retry
+        more["options"] = stored_options(self._engine, self._options, retry=kept, codec=self._codec, event=event)
+        row: dict[str, Any] = {**self._constant, **more}
+        return NewTask(arguments=arguments, **row)
 
     def one(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[NewTask]:
         """The same as what an enqueue takes."""

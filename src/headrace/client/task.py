@@ -146,6 +146,12 @@ class Task[**P, R]:
         """What makes workflows of its app (workflows.base.Origin)."""
         return flows_of(self._engine)
 
+    def prepare_for_event(self, event: str, arguments: str) -> NewTask:
+        """For subscriptions: what an event enqueues."""
+        if self.options.connection is not None:
+            raise OptionError(f"task {self.name}: connection belongs to one call, a subscription has none")
+        return self._prepare.for_event(event, arguments)
+
     def prepare_call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[NewTask, Mapping[int, Location]]:
         """For workflows: as `prepare`, where slots stand for what results will give."""
         if self.options.connection is not None:

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any
 
 from headrace.client.middleware import Middleware
-from headrace.core.payload import Codec
+from headrace.core.payload import Codec, dumps, loads
 from headrace.executors.base import Entry
 from headrace.executors.context import running_context
 
@@ -34,6 +34,22 @@ class WrappedEntry:
 
     def inject(self, context: Any, resources: Mapping[str, Any]) -> dict[str, Any]:
         return self._entry.inject(context, resources)
+
+
+class EventEntry(WrappedEntry):
+    """An entry that an event enqueued: its arguments are plain, and its payload is as the sender wrote it."""
+
+    def __init__(
+        self, entry: Entry, *, middleware: Sequence[Middleware], codec: Codec | None, read: Callable[[Any], Any]
+    ) -> None:
+        super().__init__(entry, middleware=middleware, codec=codec)
+        self._read = read
+
+    def load_arguments(self, text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if '"$codec"' in text:
+            given = loads(text)
+            text = dumps({**given, "payload": self._read(given.get("payload"))})
+        return self._entry.load_arguments(text)
 
 
 def _around(entry: Entry, middleware: Sequence[Middleware]) -> Callable[..., Any]:

@@ -19,11 +19,12 @@ from headrace.server.problems import Problem
 type Authenticate = Callable[[HTTPConnection], Awaitable[Caller]]
 
 
-def the_app(connection: HTTPConnection) -> App:
+# `async`, so that FastAPI calls them on the loop: a plain function would be a thread for each request.
+async def the_app(connection: HTTPConnection) -> App:
     return cast("App", connection.app.state.headrace)
 
 
-def the_options(connection: HTTPConnection) -> ServerOptions:
+async def the_options(connection: HTTPConnection) -> ServerOptions:
     return cast("ServerOptions", connection.app.state.options)
 
 

@@ -66,7 +66,6 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
         version=__version__,
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
-        responses=openapi.RESPONSES,
         lifespan=lifespan,
         docs_url="/api/docs",
         redoc_url=None,

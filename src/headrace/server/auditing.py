@@ -61,8 +61,9 @@ async def _close(app: App, ids: list[int], outcome: str) -> None:
 
 
 def _text(app: App, detail: Mapping[str, Any]) -> str:
-    shown = app.redaction.value(dict(detail))
+    """Redacted as plain JSON, so that what an enum or an instant becomes is looked at like any text."""
     try:
-        return payload.dumps(shown)
+        plain = payload.loads(payload.dumps(dict(detail)))
     except PayloadError:
-        return payload.dumps({name: repr(each) for name, each in shown.items()})
+        plain = {name: repr(each) for name, each in detail.items()}
+    return payload.dumps(app.redaction.value(plain))

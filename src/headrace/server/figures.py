@@ -12,12 +12,8 @@ _LIVE = ("active", "idle", "stopping")
 
 def ratio_of(settings: Settings, depth: int) -> float:
     """Share of the starts that retries get while both lanes wait."""
-    return retry_ratio(
-        depth,
-        default=settings.retry_ratio,
-        warning=settings.retry_queue_warning,
-        critical=settings.retry_queue_critical,
-    )
+    warning, critical = settings.retry_queue_warning, settings.retry_queue_critical
+    return retry_ratio(depth, default=settings.retry_ratio, warning=warning, critical=critical)
 
 
 async def look(store: Store, settings: Settings) -> Figures:

@@ -1,11 +1,12 @@
 """The OpenAPI document: what FastAPI derives from the routes, with what it cannot know: who may call, and problems."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
-from fastapi import FastAPI
+from fastapi import FastAPI, routing
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi.routing import APIRoute
 
 from headrace.server.auth.authenticating import COOKIE, CSRF_HEADER
 from headrace.server.problems import MEDIA_TYPE, ProblemDocument, phrase
@@ -35,9 +36,6 @@ TAGS: list[dict[str, Any]] = [
     {"name": "health", "description": "For probes and Prometheus."},
 ]
 _STATUSES = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503)
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": ProblemDocument, "description": phrase(status)} for status in _STATUSES
-}
 _PROBLEM = "#/components/schemas/ProblemDocument"
 _SCHEMES = {
     "token": {"type": "http", "scheme": "bearer", "description": "An API token: `hr_…`"},
@@ -61,6 +59,16 @@ def describe(api: FastAPI) -> None:
     api.openapi = document
 
 
+def routes_of(api: FastAPI) -> Iterator[APIRoute]:
+    """Every route that has a shape, with its full path, whatever router it came with."""
+    contexts: Any = getattr(routing, "iter_route_contexts", None)
+    found = cast("Iterable[Any]", api.routes if contexts is None else contexts(api.routes))
+    for route in found:
+        # A context stands for the route as it was included, and has what the route has.
+        if isinstance(getattr(route, "original_route", route), APIRoute):
+            yield route
+
+
 def permission_of(route: APIRoute) -> Any:
     """The check that `permit(…)` made, with its `scope` and `role`; None for a route that anybody may call."""
     return _permission(route.dependant)
@@ -77,26 +85,42 @@ def _document(api: FastAPI) -> dict[str, Any]:
     made = get_openapi(
         title=api.title, version=api.version, description=api.description, routes=api.routes, tags=api.openapi_tags
     )
-    made.setdefault("components", {})["securitySchemes"] = _SCHEMES
+    components = made.setdefault("components", {})
+    components["securitySchemes"] = _SCHEMES
+    _add_problem(components.setdefault("schemas", {}))
     for path in made["paths"].values():
         for operation in path.values():
-            for response in operation.get("responses", {}).values():
-                content = response.get("content", {})
-                if _is_problem(content.get("application/json")):
-                    content[MEDIA_TYPE] = content.pop("application/json")
-    for route in iter_route_contexts(api.routes):
-        if isinstance(route.original_route, APIRoute) and route.include_in_schema:
-            permission = _permission(route.dependant)
-            for method in route.methods or ():
-                operation = made["paths"][route.path_format].get(method.lower())
-                if operation is not None:
-                    operation["security"] = [] if permission is None else [{"token": []}, {"session": []}]
-                    if permission is not None:
-                        operation["x-scope"], operation["x-role"] = permission.scope.value, permission.role.value
+            for status in _STATUSES:
+                operation["responses"][str(status)] = _refusal(status, operation["responses"].get(str(status), {}))
+    for route in routes_of(api):
+        if route.include_in_schema:
+            _secure(made["paths"][route.path_format], route)
     return made
 
 
-def _is_problem(content: dict[str, Any] | None) -> bool:
-    return content is not None and str(content.get("schema", {}).get("$ref", "")).endswith(
-        ("/ProblemDocument", "/Problem")
-    )
+def _refusal(status: int, declared: dict[str, Any]) -> dict[str, Any]:
+    """What a route says itself of when it refuses stays; that it answers with a problem holds for all."""
+    described = declared.get("description", phrase(status))
+    if status == 422 and described == "Validation Error":  # FastAPI's own, which is not what is answered here
+        described = phrase(status)
+    return {"description": described, "content": {MEDIA_TYPE: {"schema": {"$ref": _PROBLEM}}}}
+
+
+def _add_problem(schemas: dict[str, Any]) -> None:
+    """By hand: declared as a model for each route and status it would take a second of every start."""
+    schema = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(schema.pop("$defs", {}))
+    schemas["ProblemDocument"] = schema
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+
+
+def _secure(path: dict[str, Any], route: APIRoute) -> None:
+    permission = permission_of(route)
+    for method in route.methods or ():
+        operation = path.get(method.lower())
+        if operation is None:
+            continue
+        operation["security"] = [] if permission is None else [{"token": []}, {"session": []}]
+        if permission is not None:
+            operation["x-scope"], operation["x-role"] = permission.scope.value, permission.role.value

@@ -48,6 +48,8 @@ from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
 COUNTED_AT_MOST = 10_001
+# How long the audit log is kept, whatever happens to the tasks it tells of.
+AUDIT_KEPT = 365 * 86_400.0
 # Dependents of one task that its finish frees itself; more of them are left to `release`.
 RELEASED_AT_ONCE = 1000
 
@@ -123,6 +125,8 @@ class Pruned:
     jobs: int = 0
     runs: int = 0  # of schedules
     events: int = 0
+    tokens: int = 0
+    audit: int = 0
     blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 
@@ -250,7 +254,8 @@ class Upkeep(Protocol):
 
     async def prune(self, *, keep: float, limit: int = 5000) -> Pruned:
         """Remove history older than `keep` seconds, expired results, keys past their expiry, old stopped workers; and
-        runs of schedules that are as old, unless their task is unfinished."""
+        runs of schedules that are as old, unless their task is unfinished; tokens that have been good for nothing that
+        long; and what the audit log has of more than AUDIT_KEPT seconds ago."""
         ...
 
     async def purge(self, ids: Sequence[int]) -> list[int]:

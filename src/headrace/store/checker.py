@@ -15,7 +15,7 @@ __all__ = ["RULES", "WARNINGS", "check_rows", "check_sqlite", "statements"]
 
 RULES = LEDGER_RULES | GRAPH_RULES
 # True for a moment in a healthy ledger: worth a look when they stay.
-WARNINGS = frozenset({"rescue-pending"})
+WARNINGS = frozenset({"rescue-pending", "token-user"})
 
 _TASK = (
     "id", "state", "reason", "claim_no", "attempt", "run_no", "max_attempts", "worker", "job", "critical", "gates",
@@ -45,6 +45,8 @@ _COLUMNS: dict[str, Sequence[str]] = {
     "releases": ("upstream", "state", "after"),
     "waits": ("task", "step", "event", "key", "taken", "over"),
     "checkpoints": ("task", "name"),
+    "users": ("name",),
+    "tokens": ("id", "user"),
     "meta": ("key",),
 }  # fmt: skip
 
@@ -52,7 +54,11 @@ _COLUMNS: dict[str, Sequence[str]] = {
 def statements(dialect: str, name: str) -> dict[str, str]:
     """The query of each table; run all of them in one snapshot and give the rows to `check_rows`."""
     separator = "_" if dialect == "sqlite" else "."
-    return {table: f"SELECT {', '.join(columns)} FROM {name}{separator}{table}" for table, columns in _COLUMNS.items()}
+    # In quotes: PostgreSQL has a word `user` of its own.
+    return {
+        table: f"SELECT {', '.join(f'"{column}"' for column in columns)} FROM {name}{separator}{table}"
+        for table, columns in _COLUMNS.items()
+    }
 
 
 def check_rows(tables: Mapping[str, Sequence[Sequence[object]]]) -> list[Violation]:

@@ -45,6 +45,8 @@ class Rows:
     releases: list[Row]
     waits: list[Row]
     checkpoints: list[Row]
+    users: list[Row]
+    tokens: list[Row]
     meta: list[Row]
 
     def live(self) -> dict[int, Row]:
@@ -384,6 +386,18 @@ def _job_hooks(rows: Rows) -> Iterator[Finding]:
             )
         if over and hook is not None and row["hooked_run"] != row["run_no"]:
             yield f"job {row['id']}", f"is {row['state']} in run {row['run_no']}, and its hook was not enqueued"
+
+
+# Accounts.
+
+
+@rule("token-user")
+def _token_user(rows: Rows) -> Iterator[Finding]:
+    """Users are never removed. Of a very large number of them some may come after their tokens while a ledger moves."""
+    names = {row["name"] for row in rows.users}
+    for row in rows.tokens:
+        if row["user"] not in names:
+            yield f"token {row['id']}", f"is of user {row['user']!r}, who is not there"
 
 
 # Schedules.

@@ -1,4 +1,5 @@
-"""Schedules where an app runs: what its code declares is written at the start, and what is due is fired."""
+"""Schedules where an app runs: what its code declares (subscriptions, too) is written at the start, and what is due is
+fired."""
 
 import asyncio
 import contextlib
@@ -8,6 +9,7 @@ from typing import Any
 
 from headrace.core.errors import StoreUnavailable, WrongState
 from headrace.core.schedule import NewSchedule
+from headrace.core.subscription import NewSubscription
 from headrace.runtime.service import Service
 from headrace.runtime.signals import stop_signals
 from headrace.runtime.supervision import Supervision
@@ -37,7 +39,7 @@ async def declare_schedules(app: Any, store: Store, target: str, *, stopping: as
     time: then two things go by one name, and only people can say which is meant.
     """
     by = _declarer(target)
-    schedules, pause = _declared(app, by), _PAUSE
+    schedules, subscriptions, pause = _declared(app, by), _subscribed(app), _PAUSE
     if schedules is None:
         return
     while not stopping.is_set():
@@ -45,6 +47,8 @@ async def declare_schedules(app: Any, store: Store, target: str, *, stopping: as
             # An app without schedules writes nothing, unless it had some: those are to go.
             if schedules or any(record.declared_by == by for record in await store.schedules()):
                 await store.declare_schedules(by, schedules)
+            if subscriptions or any(record.declared_by == by for record in await store.subscriptions()):
+                await store.declare_subscriptions(by, subscriptions)
         except StoreUnavailable:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), pause)
@@ -63,6 +67,11 @@ def _declared(app: Any, by: str) -> list[NewSchedule] | None:
     return None if declared is None else declared(by)
 
 
+def _subscribed(app: Any) -> list[NewSubscription]:
+    declared: Callable[[], list[NewSubscription]] | None = getattr(app, "declared_subscriptions", None)
+    return [] if declared is None else declared()
+
+
 async def take_over_schedules(
     app: Any, store: Store, target: str, services: list[Service], *, begun: asyncio.Event, stopping: asyncio.Event
 ) -> None:
@@ -70,7 +79,9 @@ async def take_over_schedules(
     own is said, and no more: what ran before has ended, and tasks need somebody who runs them. Raises what ends a
     service.
     """
-    _declared(app, _declarer(target))  # one that is wrong in itself is said while what ran before can go on
+    # What is wrong in itself is said while what ran before can go on.
+    _declared(app, _declarer(target))
+    _subscribed(app)
     await begun.wait()
     try:
         await declare_schedules(app, store, target, stopping=stopping)

@@ -30,6 +30,7 @@ from headrace.telemetry.console import CONSOLE_EVENTS, console
 from headrace.telemetry.events import Bus, LeaseWasLost, LoopStalled, TasksFinished, WorkerStopped
 from headrace.worker.aftermath import Death, settle_after
 from headrace.worker.application import Application, load, tracing_of, warn_of_a_move, warn_of_unserved
+from headrace.worker.beside import Beside
 from headrace.worker.directories import private_directory
 from headrace.worker.execution import Pipeline
 from headrace.worker.exposing import Exposure, exposed
@@ -59,17 +60,18 @@ def run(
     first: Spawned | None = None,
     upgrade: bool = False,
     handover: Handover | None = None,
+    beside: Beside | None = None,
 ) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
 
     `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
-    `handover`: it takes over from another supervisor, and will be followed by one.
+    `handover`: it takes over from another supervisor, and will be followed by one. `beside` runs as long as it does.
     """
     options = options or WorkerOptions()
     logs.configure(options.logs)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade, handover=handover)
+    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade, handover=handover, beside=beside)
     return asyncio.run(supervisor.run())
 
 
@@ -83,6 +85,7 @@ class Supervisor:
         first: Spawned | None = None,
         upgrade: bool = False,
         handover: Handover | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self.target = target
         self.options = options
@@ -95,6 +98,7 @@ class Supervisor:
         self._insisted = asyncio.Event()
         self._exposure: Exposure | None = None
         self._handover = handover
+        self._beside = beside
         # Indexes at which a process may take the place of one that still ends.
         replaces = options.max_memory is not None and not options.burst
         self._spare = list(range(options.processes, 2 * options.processes)) if replaces else []
@@ -102,6 +106,8 @@ class Supervisor:
     def stop(self) -> None:
         """Drain every process; they end by themselves, at the latest when the grace is over."""
         self._stopping.set()
+        if self._beside is not None:
+            self._beside.stop()
         for process in self.processes.values():
             process.signal(signal.SIGTERM)
 
@@ -113,6 +119,10 @@ class Supervisor:
             process.signal(signal.SIGINT)
 
     async def run(self) -> int:
+        code = await self._supervise()
+        return 1 if self._beside is not None and self._beside.failed else code
+
+    async def _supervise(self) -> int:
         app = load(self.target)
         logs.use_redaction(app)
         if (tracing := tracing_of(app)) is not None:
@@ -122,6 +132,8 @@ class Supervisor:
             if self._handover is not None:
                 self._handover.open(gone=self.stop_now)
                 stack.callback(self._handover.close)
+            if self._beside is not None:
+                await stack.enter_async_context(self._beside.running(self.stop))
             store = await self._reach(app)
             if store is None:
                 return 0

@@ -1,12 +1,15 @@
 """Whoever comes late, or comes back, sees everything once and in order."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.server.live.watching import numbers, receive, receive_until, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
+from tests.support.sizes import sized
+from tests.support.waiting import eventually
 
 
 @pytest.mark.requirement("R86", "R89", "R90")
@@ -25,3 +28,88 @@ async def test_a_late_joiner_sees_the_last_500_lines_and_then_what_comes(serve: 
     assert {key: after[-1][key] for key in ("type", "message", "seq", "stream", "task")} == {
         "type": "task_log_message", "message": "line 602", "seq": 602, "stream": "info", "task": str(writer.task),
     }  # fmt: skip
+
+
+@pytest.mark.chaos
+@pytest.mark.requirement("R89", "R90")
+async def test_joining_while_lines_are_written(serve: Serve) -> None:
+    """Ten come one after the other while a thousand lines a second are written. Each sees a whole stretch up to the
+    end: no gap, no duplicate, in order."""
+    total = sized(small=1500, full=8000)
+    async with serve() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+
+        async def come(number: int) -> list[dict[str, Any]]:
+            await eventually(lambda: writer.written >= number * total // 12)
+            async with watching(url, f"/ws/job/{writer.job}/logs/", server.secrets["viewer"]) as client:
+                return await receive_until(client, total - 1)
+
+        *seen, _ = await asyncio.gather(*map(come, range(10)), writer.say_at(1000, total=total))
+    for messages in seen:
+        first = messages[0]["seq"]
+        assert numbers(messages) == list(range(first, total))
+        live = [message["seq"] for message in messages if "buffered" not in message]
+        assert live == list(range(total - len(live), total))
+        assert len(messages) - len(live) <= 500
+        assert [message["message"] for message in messages] == [f"line {number}" for number in range(first, total)]
+    assert numbers(seen[0])[0] == 0
+
+
+async def test_resuming_further_back_than_a_late_join(serve: Serve) -> None:
+    """Everything from there, in pages, while more is written; what was seen is not sent again."""
+    async with serve() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+        await writer.say(2300)
+        path = f"/ws/job/{writer.job}/logs/"
+        async with (
+            watching(url, f"{path}?after=-1", server.secrets["viewer"]) as whole,
+            watching(url, f"{path}?after=41", server.secrets["viewer"]) as part,
+            watching(url, f"{path}?after=2297", server.secrets["viewer"]) as end,
+        ):
+            await writer.say_at(1000, total=2500)
+            seen = [await receive_until(client, 2499) for client in (whole, part, end)]
+    assert [numbers(messages) for messages in seen] == [
+        list(range(2500)),
+        list(range(42, 2500)),
+        list(range(2298, 2500)),
+    ]
+
+
+async def test_whoever_is_ahead_of_a_server_is_not_sent_it_again(serve_sqlite: Serve) -> None:
+    """They come from another server that was faster."""
+    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+        await writer.say(5)
+        path = f"/ws/job/{writer.job}/logs/?after=7"
+        async with watching(url, path, server.secrets["viewer"]) as client:
+            await writer.say(2)
+            await writer.say(4)
+            assert numbers(await receive_until(client, 10)) == [8, 9, 10]
+
+
+@pytest.mark.requirement("R85", "R88", "R89", "R90")
+async def test_the_status_of_a_job(serve: Serve) -> None:
+    """R89: the current status first. R85: its words. R90: `seq` from 0. R88: the ledger says the same."""
+    async with serve() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+        path = f"/ws/job/{writer.job}/status/"
+        async with watching(url, path, server.secrets["viewer"]) as client:
+            current = await receive(client)
+            await writer.finish()
+            ended = await receive(client)
+        async with watching(url, f"{path}?after=-1", server.secrets["viewer"]) as client:
+            whole = await receive_until(client, ended["seq"])
+        async with watching(url, path, server.secrets["viewer"]) as client:
+            late = await receive(client)
+        job = await server.app.jobs.aget(writer.job)
+    counts = {"job": str(writer.job), "total": 1, "completed": 0, "failed": 0, "cancelled": 0}
+    assert {**current, "data": {**current["data"], "at": ""}} == {
+        "type": "job_status_update", "status": "running", "data": {**counts, "at": ""}, "seq": 1, "buffered": True,
+    }  # fmt: skip
+    assert (ended["status"], ended["seq"], ended["data"]["completed"]) == ("completed", 2, 1)
+    assert "buffered" not in ended
+    assert [(message["seq"], message["status"]) for message in whole] == [
+        (0, "pending"), (1, "running"), (2, "completed"),
+    ]  # fmt: skip
+    assert late == {**ended, "buffered": True}
+    assert (job.state, job.completed) == (late["status"], late["data"]["completed"])

@@ -38,12 +38,14 @@ async def receive_until(connection: ClientConnection, last: int) -> list[dict[st
     return found
 
 
-async def closed(connection: ClientConnection) -> int | None:
-    """The code that it is closed with."""
+async def closed(connection: ClientConnection, before: list[int] | None = None) -> int | None:
+    """The code that it is closed with; the numbers of what comes before go into `before`."""
     async with asyncio.timeout(CEILING):
         try:
             while True:
-                await connection.recv()
+                message = json.loads(await connection.recv())
+                if before is not None and "seq" in message:
+                    before.append(message["seq"])
         except ConnectionClosed as error:
             return None if error.rcvd is None else error.rcvd.code
 

@@ -114,7 +114,5 @@ class _Pieces:
             self._flush()
 
     def _flush(self) -> None:
-        stream = getattr(current, "stream", None)
-        if stream is not None:
-            stream({"text": self._text, "part": self._part, "parts": self._parts})
+        current.stream({"text": self._text, "part": self._part, "parts": self._parts})
         self._text, self._said_at = "", time.monotonic()

@@ -1,5 +1,7 @@
 """Who may watch what: the same answer for a WebSocket and an event stream."""
 
+from uuid import UUID
+
 from fastapi import WebSocket
 from fastapi.requests import HTTPConnection
 
@@ -7,6 +9,7 @@ from headrace.app import App
 from headrace.core.accounts import Scope
 from headrace.server.access import authenticate
 from headrace.server.auth.caller import Caller
+from headrace.server.faces.ids import id_of
 from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
 from headrace.server.problems import Problem
 
@@ -32,7 +35,7 @@ async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
         case "system":
             return SystemFigures()
         case "tasks":
-            number = _number(id, "task")
+            number = _task_number(id)
             task = (await app.engine.run(lambda store: store.get([number]))).get(number)
             if task is None:
                 raise Problem(404, "Not Found", f"no task {id}")
@@ -63,6 +66,15 @@ def _with_token(connection: HTTPConnection) -> HTTPConnection:
         return connection
     header = (b"authorization", b"Bearer " + token.encode("latin-1", "replace"))
     return HTTPConnection({**connection.scope, "headers": [*connection.scope["headers"], header]})
+
+
+def _task_number(id: str) -> int:
+    """By its number, or by the UUID under which a face of the API shows it."""
+    try:
+        number = id_of(UUID(id)) if id.count("-") == 4 else None
+    except ValueError:
+        number = None
+    return _number(id, "task") if number is None else number
 
 
 def _number(id: str, what: str) -> int:

@@ -55,6 +55,10 @@ class Hub:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
+        if self._redis_url is not None:
+            from headrace.server.live.redis import client
+
+            client()  # one that is not installed is said at once
         services = {"hints": self._listen, "poll": self._poll, "ping": self._ping}
         self._services = [asyncio.create_task(run(), name=f"headrace-live-{name}") for name, run in services.items()]
         return self
@@ -78,6 +82,11 @@ class Hub:
     def topics(self) -> frozenset[str]:
         """What is watched."""
         return frozenset(self._tails)
+
+    @property
+    def watchers(self) -> int:
+        """How many watch."""
+        return len(self._watchers)
 
     @asynccontextmanager
     async def watching(self, source: Source, *, ping: float) -> AsyncGenerator[Watcher]:

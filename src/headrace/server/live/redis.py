@@ -21,6 +21,15 @@ _LEASE = 6.0
 _GATHER = 0.005  # hints of this time are one message
 
 
+def client() -> Any:
+    """The library, which ships with an extra. MissingExtra."""
+    try:
+        import redis.asyncio
+    except ImportError:
+        raise MissingExtra("hints over Redis need its client: pip install 'headrace[redis]'") from None
+    return redis.asyncio
+
+
 class RedisHints:
     def __init__(self, url: str, engine: Engine, *, name: str, lease: float = _LEASE) -> None:
         self._url = url
@@ -31,18 +40,17 @@ class RedisHints:
 
     async def listen(self, heard: Heard) -> None:
         """Until it is cancelled, or Redis or the database fails."""
-        async with self._connected() as redis, asyncio.TaskGroup() as group:
-            group.create_task(self._receive(redis, heard))
-            group.create_task(self._lead(redis))
+        try:
+            async with self._connected() as redis, asyncio.TaskGroup() as group:
+                group.create_task(self._receive(redis, heard))
+                group.create_task(self._lead(redis))
+        except ExceptionGroup as failed:
+            raise _first(failed) from None
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Any]:
-        try:
-            import redis.asyncio as client
-        except ImportError:
-            raise MissingExtra("hints over Redis need its client: pip install 'headrace[redis]'") from None
-        # Redis is asked whether it is there: a line that is dead without a word is found within half a minute.
-        opened = cast("Any", client).from_url(self._url, health_check_interval=15, socket_connect_timeout=5)
+        # It is asked whether it is there: a line that is dead without a word is found within half a minute.
+        opened = client().from_url(self._url, health_check_interval=15, socket_connect_timeout=5)
         try:
             yield opened
         finally:
@@ -98,3 +106,10 @@ class RedisHints:
         async with asyncio.TaskGroup() as group:
             group.create_task(listen_to_store(self._engine, heard))
             group.create_task(publish())
+
+
+def _first(error: Exception) -> Exception:
+    """The one that the others are about."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error

@@ -73,7 +73,7 @@ async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:
     """Why it is over."""
     try:
         caller = await caller_of(websocket)
-        source = await source_of(the_app(websocket), caller, kind, id)
+        source = await source_of(await the_app(websocket), caller, kind, id)
         after, hub = _after(websocket, source), the_hub(websocket)
         async with hub.watching(source, ping=hub.pace.ping) as watcher:
             listener = asyncio.create_task(_listen(websocket, watcher))

@@ -29,7 +29,7 @@ class Topic:
         self.floor: Position = BEGINNING
         self.last: Position = BEGINNING
         self.appended = 0  # bytes, ever
-        self._held = 0  # bytes
+        self.held = 0  # bytes
         self.state: Message | None = None
         self.version = 0  # of the state: how often it was another
 
@@ -59,7 +59,7 @@ class Topic:
         state = await read(self.source.state)
         last, self.floor = await read(self.source.last)
         self.last = self.floor
-        self._append(last)
+        self.append(last)
         self._show(state)
 
     async def read(self, read: Reading) -> None:
@@ -77,28 +77,28 @@ class Topic:
             for watcher in self.watchers:
                 if watcher.messages_behind > self.pace.most_messages or watcher.bytes_behind > self.pace.most_bytes:
                     watcher.drop()
-            self._append(part)
+            self.append(part)
             for watcher in self.watchers:
                 watcher.wake()
             # One turn of the loop: whoever can send has sent, and is not behind when the next slice comes.
             await asyncio.sleep(0)
 
-    def _append(self, part: Iterable[Message]) -> None:
+    def append(self, part: Iterable[Message]) -> None:
         for message in part:
             self.items.append(message)
             self.last = message.position or self.last
             self.appended += message.size
-            self._held += message.size
+            self.held += message.size
         # More than who is not dropped can be behind, with a slice to spare.
         keep = max(self.source.late_join, self.pace.most_messages + SLICE)
         most = 2 * (self.pace.most_bytes + SLICE_BYTES)
-        if len(self.items) > 2 * keep or self._held > 2 * most:
+        if len(self.items) > 2 * keep or self.held > 2 * most:
             self._forget(keep, most)
 
     def _forget(self, keep: int, most: int) -> None:
         gone = 0
-        while gone < len(self.items) - 1 and (len(self.items) - gone > keep or self._held > most):
-            self._held -= self.items[gone].size
+        while gone < len(self.items) - 1 and (len(self.items) - gone > keep or self.held > most):
+            self.held -= self.items[gone].size
             self.floor = self.items[gone].position or self.floor
             gone += 1
         del self.items[:gone]

@@ -221,11 +221,5 @@ class BulkAnswer(Shown):
     answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
 
 
-class Requeued(Shown):
-    """What was put back in line, by where it was found."""
-
-    answers: dict[str, int] = Field(examples=[{"held": 3}])
-
-
 TaskPage = Page[TaskSummary]
 LogPage = Page[LogLineShown]

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Request, Response
 
 from headrace.core.accounts import Scope
-from headrace.server.access import TheApp, TheOptions, authenticate, permit
+from headrace.server.access import TheApp, TheOptions, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.authenticating import COOKIE, CSRF_COOKIE, Authenticator, secret_of
 from headrace.server.auth.caller import Caller
@@ -64,9 +64,14 @@ async def who_am_i(
 
 
 @router.delete("", status_code=204)
-async def log_out(request: Request, response: Response, app: TheApp, options: TheOptions) -> None:
+async def log_out(
+    request: Request,
+    response: Response,
+    app: TheApp,
+    options: TheOptions,
+    caller: Annotated[Caller, Depends(permit(Scope.READ))],
+) -> None:
     """Ends the session of the cookie. A token is not ended by this: revoke it."""
-    caller = await authenticate(request)
     if not caller.is_session or caller.token is None:
         raise Problem(409, "Conflict", "there is no session to end; a token is revoked with DELETE /api/v1/tokens/{id}")
     token = caller.token

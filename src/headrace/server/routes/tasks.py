@@ -3,6 +3,7 @@
 Submissions are not in the audit log: the task itself says who submitted it, and when.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 from headrace.client.results import result_text
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
-from headrace.core.states import TaskState
+from headrace.core.states import LIVE, TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import ANYONE_NAME, audited
@@ -28,7 +29,6 @@ from headrace.server.models.tasks import (
     Criteria,
     Decision,
     LogPage,
-    Requeued,
     Retried,
     Submission,
     Submitted,
@@ -122,7 +122,7 @@ async def list_tasks(
 @router.post("/retry")
 async def retry_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Run every task once more that the filter takes: those that failed, unless it says otherwise."""
-    filters = _filters(given)
+    filters = _filters(given, (TaskState.FAILED,))
     async with audited(app, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.aretry_where(**filters))
 
@@ -130,7 +130,7 @@ async def retry_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAns
 @router.post("/cancel")
 async def cancel_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Cancel every task that the filter takes and that has not ended."""
-    filters = _filters(given)
+    filters = _filters(given, sorted(LIVE))
     async with audited(app, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.acancel_where(**filters))
 
@@ -138,16 +138,9 @@ async def cancel_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAn
 @router.post("/delete")
 async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Remove every task that the filter takes and that nobody holds or needs."""
-    filters = _filters(given)
+    filters = _filters(given, tuple(TaskState))
     async with audited(app, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
         return BulkAnswer(answers=await app.tasks.adelete_where(**filters))
-
-
-@router.post("/requeue-orphaned")
-async def requeue_orphaned(app: TheApp, caller: Operator) -> Requeued:
-    """Put back in line what workers hold that are gone. Workers do so by themselves; this does it now."""
-    async with audited(app, caller, "tasks.requeue_orphaned", "task/*"):
-        return Requeued(answers=await app.tasks.arequeue_orphaned())
 
 
 @router.get("/{id}")
@@ -293,10 +286,11 @@ async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
     return Seeing(app).detail(record, attempts, checkpoints)
 
 
-def _filters(given: Criteria) -> dict[str, Any]:
+def _filters(given: Criteria, everything: Sequence[TaskState]) -> dict[str, Any]:
+    """`everything` is what `all` means, where nothing else is said."""
     states, dead = states_of(given.status)
     found: dict[str, Any] = {
-        "states": states,
+        "states": states or (everything if given.all else ()),
         "queues": given.queue,
         "names": given.name,
         "job": given.job,

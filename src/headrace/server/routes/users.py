@@ -51,7 +51,7 @@ async def change_user(name: Name, body: ChangeUser, request: Request, app: TheAp
     """
     hashed = None if body.password is None else await _hash(request, body.password.get_secret_value())
     # The password itself is nobody's to read, not even here: that there is a new one is.
-    said = {"role": body.role, "disabled": body.disabled, "changes": sorted(body.model_fields_set)}
+    said = {"role": body.role, "disabled": body.disabled, "new_login": hashed is not None}
 
     async def change() -> UserRecord:
         return await app.engine.run(

@@ -28,6 +28,10 @@ _CONFLICTS = {
     " WHERE mine.expires_at <= clock_timestamp()",
     # Counts of a worker that went on counting in the source.
     "outcomes": "DO UPDATE SET n = mine.n + excluded.n",
+    # Who was let in before there was a ledger here to move: what that ledger says of them stands.
+    "users": "DO UPDATE SET role = excluded.role, password = excluded.password, disabled = excluded.disabled,"
+    " failed_logins = excluded.failed_logins, locked_until = excluded.locked_until,"
+    " created_at = excluded.created_at, changed_at = excluded.changed_at",
     # The last word on a queue is the one that came last.
     "queues": "DO UPDATE SET paused = excluded.paused, settings = excluded.settings",
 }

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from headrace.core.states import TERMINAL, Reason
-from headrace.store.base import COUNTED_AT_MOST, Pruned
+from headrace.store.base import AUDIT_KEPT, COUNTED_AT_MOST, Pruned
 from headrace.store.postgres.connection import Connection, Database, Rows, column
 from headrace.store.postgres.job_ends import JobEnds
 
@@ -102,6 +103,8 @@ class Upkeep:
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
         runs = await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
         events = await self._database.fetch(self._queries["prune_events"], keep, limit, repeatable=True)
+        tokens = await self._database.fetch(self._queries["prune_tokens"], keep, limit, repeatable=True)
+        audit = await self._database.fetch(self._queries["prune_audit"], AUDIT_KEPT, limit, repeatable=True)
         await self._database.run(prune_gates, repeatable=True)
         return Pruned(
             tasks=len(tasks),
@@ -111,14 +114,17 @@ class Upkeep:
             jobs=len(jobs),
             runs=runs[0][0],
             events=len(events),
+            tokens=len(tokens),
+            audit=len(audit),
             blobs=tuple(row["result_ref"] for row in (*tasks, *results) if row["result_ref"] is not None),
         )
 
     async def prunable(self, *, keep: float) -> Pruned:
-        [(tasks, results, workers, keys, jobs, events)] = await self._database.fetch(
-            self._queries["prunable"], keep, repeatable=True
+        [(tasks, results, workers, keys, jobs, events, tokens, audit)] = await self._database.fetch(
+            self._queries["prunable"], keep, AUDIT_KEPT, repeatable=True
         )
-        return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
+        counts = Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
+        return replace(counts, tokens=tokens, audit=audit)
 
     async def retry_depth(self, queue: str, *, cap: int = 5001) -> int:
         [row] = await self._database.fetch(self._queries["retry_depth"], queue, cap, repeatable=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from headrace.core.lanes import Lane
 from headrace.core.states import JobState, Reason, TaskState
-from headrace.store.base import COUNTED_AT_MOST, Pruned
+from headrace.store.base import AUDIT_KEPT, COUNTED_AT_MOST, Pruned
 from headrace.store.sqlite.admission import ready_next
 from headrace.store.sqlite.claiming import promote
 from headrace.store.sqlite.connection import Part, Row, Transaction
@@ -100,6 +100,10 @@ def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
         keys=transaction.run("prune_keys", {"now": transaction.now, "limit": limit}),
         workers=transaction.run("prune_workers", {"until": until, "limit": limit}),
         jobs=transaction.run("prune_jobs", (jobs,)),
+        tokens=transaction.run("prune_tokens", {"until": until, "limit": limit}),
+        audit=transaction.run(
+            "prune_audit", {"until": transaction.now - seconds_to_micros(AUDIT_KEPT), "limit": limit}
+        ),
     )
 
 
@@ -158,10 +162,12 @@ class Maintaining(Part):
     async def prunable(self, *, keep: float) -> Pruned:
         def count_all(transaction: Transaction) -> Pruned:
             until = transaction.now - seconds_to_micros(keep)
-            [(tasks, results, workers, keys, jobs, events)] = transaction.rows(
-                "prunable", {"now": transaction.now, "until": until}
+            audited = transaction.now - seconds_to_micros(AUDIT_KEPT)
+            [(tasks, results, workers, keys, jobs, events, tokens, audit)] = transaction.rows(
+                "prunable", {"now": transaction.now, "until": until, "audited": audited}
             )
-            return Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
+            counts = Pruned(tasks=tasks, results=results, workers=workers, keys=keys, jobs=jobs, events=events)
+            return replace(counts, tokens=tokens, audit=audit)
 
         return await self.database.read(count_all)
 

@@ -396,3 +396,29 @@ async def whatever_somebody_sent_can_be_on_the_list(ledger: Ledger) -> None:
     assert entry.subject.endswith("b")
     assert "\0" not in entry.subject
     assert entry.outcome is not None
+
+
+@cases.add()
+async def prune_removes_tokens_that_are_good_for_nothing(ledger: Ledger) -> None:
+    """As long ago as it is told, and neither one that is good nor what was revoked just now. The audit log stays for a
+    year, whatever is told."""
+    await ledger.store.add_user("ada", Role.USER)
+    kept = [
+        (await ledger.store.add_token(_token())).id,
+        (await ledger.store.add_token(_token(digest="d2", ttl=3600.0))).id,
+    ]
+    await ledger.store.add_token(_token(digest="d3", ttl=0.01))
+    revoked = await ledger.store.add_token(_token(digest="d4"))
+    await ledger.store.revoke_token(revoked.id)
+    await ledger.store.write_audit([NewAudit(actor="ada", act="tasks.retry", subject="task/1")])
+    assert (await ledger.store.prunable(keep=60.0)).tokens == 0
+    assert (await ledger.store.prune(keep=60.0)).tokens == 0
+    await ledger.let_pass(0.3)
+    late = await ledger.store.add_token(_token(digest="d5"))
+    await ledger.store.revoke_token(late.id)
+    there = await ledger.store.prunable(keep=0.2)
+    assert (there.tokens, there.audit) == (2, 0)
+    pruned = await ledger.store.prune(keep=0.2)
+    assert (pruned.tokens, pruned.audit) == (2, 0)
+    assert {token.id for token in await ledger.store.tokens()} == {*kept, late.id}
+    assert len(await ledger.store.audit()) == 1

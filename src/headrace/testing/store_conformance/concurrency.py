@@ -198,9 +198,10 @@ async def two_retries_by_hand_are_one_run(ledger: Ledger) -> None:
     assert (await ledger.get(task_id)).run_no == 2
 
 
-@cases.add()
+@cases.add("F61")
 async def two_promoters_move_a_task_once(ledger: Ledger) -> None:
-    """Due tasks are promoted by several at once; each is claimed once."""
+    """F61: due tasks are promoted by several at once; each is claimed once. (Nothing is pushed here and removed there:
+    to be ready is a column of the task's own row, so that a crash has nothing to fall between.)"""
     stores = await _stores(ledger, 3)
     await ledger.enqueue(*[task(delay=0.02) for _ in range(90)])
     await ledger.let_pass(0.05)

@@ -6,7 +6,7 @@ from headrace.core.limits import Gate
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.testing.store_conformance.case import Cases
-from headrace.testing.store_conformance.ledger import Ledger, completed, failed_for_good, ref, task
+from headrace.testing.store_conformance.ledger import Ledger, completed, failed, failed_for_good, ref, task
 
 cases = Cases("inspection")
 
@@ -129,3 +129,28 @@ async def what_the_database_says_of_itself(ledger: Ledger) -> None:
     assert facts.size > 0
     if facts.connections is not None and facts.most_connections is not None:
         assert 0 < facts.connections <= facts.most_connections
+
+
+@cases.add("F55")
+async def what_ended_is_counted_by_state(ledger: Ledger) -> None:
+    """F55: exactly, up to a cap, and with what waits for its retry apart from what waits for its first time."""
+    assert await ledger.store.ended_counts() == {}
+    assert await ledger.store.waiting_retries() == 0
+    await ledger.enqueue(*[task() for _ in range(9)])
+    claims = await ledger.claim("a", 8)
+    await ledger.finish("a", *[completed(claim) for claim in claims[:4]])
+    await ledger.finish("a", failed_for_good(claims[4]), failed_for_good(claims[5], dead_letter=True))
+    await ledger.finish("a", *[failed(claim, delay=300) for claim in claims[6:]])
+    await ledger.enqueue(*[task(delay=300) for _ in range(3)])
+    (left,) = await ledger.claim("a", 5)
+    await ledger.finish("a", completed(left))
+    await ledger.store.cancel([claims[7].id])
+    assert await ledger.store.ended_counts() == {TaskState.COMPLETED: 5, TaskState.FAILED: 2, TaskState.CANCELLED: 1}
+    assert await ledger.store.ended_counts(cap=3) == {
+        TaskState.COMPLETED: 3,
+        TaskState.FAILED: 2,
+        TaskState.CANCELLED: 1,
+    }
+    assert await ledger.store.waiting_retries() == 1
+    await ledger.store.retry([claims[4].id])
+    assert (await ledger.store.ended_counts())[TaskState.FAILED] == 1

@@ -26,19 +26,23 @@ async def promote_says_when_the_next_is_due(ledger: Ledger) -> None:
     assert len(await ledger.claim()) == 1
 
 
-@cases.add()
+@cases.add("F60")
 async def promote_is_bounded(ledger: Ledger) -> None:
-    await ledger.enqueue(*[task(delay=0.05) for _ in range(10)])
+    """F60: 250 retries are due; each call makes 100 of them ready, says that more are due, and the third is the last."""
+    await ledger.enqueue(*[task() for _ in range(250)])
+    await ledger.finish("a", *[failed(claim, delay=0.05) for claim in await ledger.claim("a", 250)])
     await ledger.let_pass(0.1)
-    assert await ledger.store.promote(limit=4) == 0
-    assert await ledger.store.promote(limit=100) is None
-    assert await ledger.store.promote() is None
-    assert len(await ledger.claim()) == 10
+    ready: list[int] = []
+    for more in (0, 0, None, None):
+        assert await ledger.store.promote(limit=100) == more
+        ready.append(await ledger.store.retry_depth("default"))
+    assert ready == [100, 200, 250, 250]
+    assert len(await ledger.claim("a", 300)) == 250
 
 
-@cases.add("F19")
+@cases.add("F19", "F62")
 async def expire_finds_what_nobody_picks(ledger: Ledger) -> None:
-    """F19: found by the sweeper: failed as expired, uncharged, once."""
+    """F19, F62: found by the sweeper, whether it is ready or waits for its time: failed as expired, uncharged, once."""
     old = await ledger.enqueue_one(max_age=0.05)
     waiting = await ledger.enqueue_one(max_age=0.05, delay=0.01)
     young = await ledger.enqueue_one(max_age=600.0)

@@ -205,6 +205,25 @@ ON CONFLICT (role) DO UPDATE SET worker = excluded.worker, expires_at = excluded
 WHERE l.worker = excluded.worker OR l.expires_at <= clock_timestamp()
 RETURNING l.worker;
 
+-- name: prune_tokens
+-- Removes those that nobody could use for so long.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() - make_interval(secs => $1::double precision) AS until
+)
+DELETE FROM headrace.tokens WHERE id IN (
+    SELECT t.id FROM headrace.tokens t, clock WHERE t.expires_at < clock.until OR t.revoked_at < clock.until
+    LIMIT $2 FOR UPDATE OF t SKIP LOCKED
+) RETURNING id;
+
+-- name: prune_audit
+-- Removes the oldest entries: ids rise with the time.
+WITH oldest AS MATERIALIZED (
+    SELECT a.id, a.at FROM headrace.audit a ORDER BY a.id LIMIT $2
+)
+DELETE FROM headrace.audit WHERE id IN (
+    SELECT o.id FROM oldest o WHERE o.at < clock_timestamp() - make_interval(secs => $1::double precision)
+) RETURNING id;
+
 -- name: prunable
 -- What all calls of prune together would remove: the same conditions as theirs.
 WITH clock AS MATERIALIZED (
@@ -240,5 +259,7 @@ SELECT
           AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
           AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
     ),
-    (SELECT count(*) FROM headrace.events e WHERE e.created_at < clock.until)
+    (SELECT count(*) FROM headrace.events e WHERE e.created_at < clock.until),
+    (SELECT count(*) FROM headrace.tokens t WHERE t.expires_at < clock.until OR t.revoked_at < clock.until),
+    (SELECT count(*) FROM headrace.audit a WHERE a.at < clock.now - make_interval(secs => $2::double precision))
 FROM clock;

@@ -178,6 +178,18 @@ DELETE FROM headrace_outcomes WHERE minute < ?
 -- Buckets that have long been full: a new one would be no different.
 DELETE FROM headrace_gates WHERE key IN (SELECT key FROM headrace_gates WHERE full_at < :until ORDER BY full_at LIMIT :limit)
 
+-- name: prune_tokens
+-- Those that nobody could use for so long.
+DELETE FROM headrace_tokens WHERE id IN (
+    SELECT id FROM headrace_tokens WHERE expires_at < :until OR revoked_at < :until LIMIT :limit
+)
+
+-- name: prune_audit
+-- Oldest first: ids rise with the time.
+DELETE FROM headrace_audit WHERE id IN (
+    SELECT old.id FROM (SELECT id, at FROM headrace_audit ORDER BY id LIMIT :limit) AS old WHERE old.at < :until
+)
+
 -- name: prunable
 -- What all calls of prune together would remove: the same conditions as theirs.
 SELECT
@@ -211,4 +223,6 @@ SELECT
             AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.job = j.id)
             AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
     ),
-    (SELECT count(*) FROM headrace_events WHERE created_at < :until)
+    (SELECT count(*) FROM headrace_events WHERE created_at < :until),
+    (SELECT count(*) FROM headrace_tokens WHERE expires_at < :until OR revoked_at < :until),
+    (SELECT count(*) FROM headrace_audit WHERE at < :audited)

@@ -1,0 +1,104 @@
+"""Who may watch what, and how they are told when they may not."""
+
+from contextlib import suppress
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from headrace.server.auth.tokens import hint_of
+from headrace.server.live.pace import Pace
+from tests.server.live.watching import closed, numbers, receive, receive_until, watching
+from tests.server.live.writing import Writer, store_of
+from tests.server.serving import Serve, listening
+
+
+@pytest.mark.requirement("R90")
+async def test_close_codes(serve_sqlite: Serve) -> None:
+    """R90: not authenticated is 4401, no access 4403; and what does not exist is 4404, nonsense 4400."""
+    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store, owner="user")
+        job, task, secrets = writer.job, writer.task, server.secrets
+        codes: dict[tuple[str, str], int | None] = {}
+        asked = [
+            *((path, who) for path in (f"job/{job}/status/", f"job/{job}/logs/", f"task/{task}/")
+              for who in ("nobody", "wrong", "other")),
+            ("queues/", "nobody"), ("system/", "nobody"),
+            ("job/999999/logs/", "user"), ("job/99999999999999999999999/status/", "user"), ("job/x/logs/", "user"),
+            ("task/999999/", "user"), (f"job/{job}/logs/?after=soon", "user"), (f"job/{job}/logs/?after=1.2", "user"),
+        ]  # fmt: skip
+        for path, who in asked:
+            token = {"nobody": None, "wrong": "hr_wrong"}.get(who, secrets.get(who))
+            async with watching(url, f"/ws/{path}", token) as client:
+                codes[path, who] = await closed(client)
+        await writer.say(2)
+        for who in ("user", "viewer", "operator", "admin"):
+            async with watching(url, f"/ws/job/{job}/logs/", secrets[who]) as client:
+                assert numbers(await receive_until(client, 1)) == [0, 1]
+    expected = {"nobody": 4401, "wrong": 4401, "other": 4403}
+    assert {key: code for key, code in codes.items() if key[1] != "user"} == {
+        key: expected[key[1]] for key in codes if key[1] != "user"
+    }
+    assert [code for (_, who), code in codes.items() if who == "user"] == [4404, 4404, 4404, 4404, 4400, 4400]
+
+
+async def test_event_streams_refuse_with_problems(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store, owner="user")
+        answers: list[tuple[int, str]] = []
+        async with httpx.AsyncClient(base_url=f"{url}/api/v1/live") as client:
+            for path, who in (
+                (f"/jobs/{writer.job}/logs", None),
+                (f"/tasks/{writer.task}", "other"),
+                ("/jobs/999999/status", "user"),
+                (f"/jobs/{writer.job}/logs?after=soon", "user"),
+            ):
+                headers = {} if who is None else {"Authorization": f"Bearer {server.secrets[who]}"}
+                answer = await client.get(path, headers=headers)
+                answers.append((answer.status_code, answer.headers["content-type"]))
+    assert answers == [(status, "application/problem+json") for status in (401, 403, 404, 422)]
+
+
+async def test_a_browser_sends_its_token_as_a_subprotocol(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+        await writer.say()
+        path, token = f"/ws/job/{writer.job}/logs/", f"headrace.token.{server.secrets['viewer']}"
+        async with watching(
+            url, path, subprotocols=["headrace.live", token], origin="https://elsewhere.test"
+        ) as client:
+            assert client.subprotocol == "headrace.live"
+            assert (await receive(client))["seq"] == 0
+        async with watching(url, path, subprotocols=[token]) as client:
+            assert client.subprotocol == token
+            assert (await receive(client))["seq"] == 0
+        async with watching(url, path, subprotocols=["headrace.live", "headrace.token.hr_wrong"]) as client:
+            assert await closed(client) == 4401
+        async with watching(url, f"{path}?token={server.secrets['viewer']}") as client:
+            assert await closed(client) == 4401, "a token in a URL ends in the logs of every proxy"
+
+
+async def test_pages_of_others_watch_nothing(serve_sqlite: Serve) -> None:
+    """Without users everybody who reaches it may look, but not with the browser of somebody who does."""
+    async with serve_sqlite(auth=False) as server, listening(server.api) as url:
+        async with watching(url, "/ws/queues/", origin="https://elsewhere.test") as client:
+            assert await closed(client) == 4403
+        async with watching(url, "/ws/queues/", origin=url) as client:
+            assert (await receive(client))["type"] == "queues"
+        with suppress(InvalidStatus):
+            async with watching(url, "/ws/nothing/") as client:
+                raise AssertionError("there is no such address")
+
+
+async def test_a_token_that_was_revoked_shows_nothing_more(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
+        server.api.state.hub.pace = Pace(ping=0.2)
+        writer = await Writer.begin(store)
+        await writer.say()
+        secret = await server.token("viewer")
+        async with watching(url, f"/ws/job/{writer.job}/logs/", secret) as client:
+            assert (await receive(client))["seq"] == 0
+            (revoked,) = [token for token in await store.tokens(user="viewer") if token.hint == hint_of(secret)]
+            await store.revoke_token(revoked.id)
+            server.api.state.authenticate.forget(token=revoked.id)  # as the server that revokes it does
+            assert await closed(client) == 4401

@@ -1,0 +1,115 @@
+"""/jobs over HTTP."""
+
+import pytest
+
+from headrace.testing import adrain
+from tests.server.routed import routed
+from tests.server.serving import Serve
+
+JOBS = "/api/v1/jobs"
+
+
+async def test_a_graph_is_drawn_run_and_shown(serve: Serve):
+    graph = {
+        "name": "sum",
+        "metadata": {"password": "hunter2", "note": "kept"},
+        "tasks": [
+            {"key": "a", "name": "add", "args": [1, 2]},
+            {"key": "b", "name": "add", "kwargs": {"a": 3, "b": 4}},
+            {"key": "sum", "name": "total", "args": [[{"$result": "a"}, {"$result": "b"}]]},
+            {"key": "last", "name": "add", "args": [{"$result": "sum"}, 100], "after": ["b"]},
+        ],
+    }
+    async with routed(serve) as server:
+        made = await server.user.post(JOBS, json=graph)
+        assert made.status_code == 201, made.text
+        job = made.json()
+        assert (job["state"], job["total"], job["open"], job["owner"]) == ("pending", 4, 4, "user")
+        assert job["metadata"] == {"password": "[redacted]", "note": "kept"}
+        place = made.headers["Location"]
+        assert place == f"{JOBS}/{job['id']}"
+        drawn = (await server.user.get(f"{place}/graph")).json()
+        names = {node["id"]: node["name"] for node in drawn["nodes"]}
+        edges = {(names[edge["upstream"]], names[edge["task"]], edge["passes"]) for edge in drawn["edges"]}
+        assert edges >= {("a", "sum", True), ("b", "sum", True), ("sum", "last", True)}
+        assert drawn["complete"] is True
+        await adrain(server.app)
+        done = (await server.user.get(place)).json()
+        assert (done["state"], done["completed"], done["open"]) == ("completed", 4, 0)
+        last = next(node["id"] for node in drawn["nodes"] if node["name"] == "last")
+        assert (await server.user.get(f"/api/v1/tasks/{last}/result")).json()["value"] == 110
+        owners = {item["owner"] for item in (await server.admin.get("/api/v1/tasks")).json()["items"]}
+        assert owners == {"user"}
+        assert [item["id"] for item in (await server.user.get(JOBS)).json()["items"]] == [job["id"]]
+        assert (await server.other.get(JOBS)).json()["items"] == []
+        assert (await server.other.get(place)).status_code == 403
+        assert (await server.user.post(f"{place}/cancel")).status_code == 409
+
+
+async def test_events_and_lines_by_number(serve: Serve):
+    async with routed(serve) as server:
+        tasks = [{"name": "greet", "args": [f"guest {n}"]} for n in range(3)]
+        place = (await server.user.post(JOBS, json={"name": "party", "tasks": tasks})).headers["Location"]
+        await adrain(server.app)
+        events = (await server.user.get(f"{place}/events")).json()["items"]
+        assert [event["seq"] for event in events] == list(range(len(events)))
+        assert (events[-1]["state"], events[-1]["completed"]) == ("completed", 3)
+        lines = (await server.user.get(f"{place}/logs")).json()["items"]
+        assert [line["seq"] for line in lines] == list(range(6))
+        assert "abcdef0123456789" not in str(lines)
+        first = (await server.user.get(f"{place}/logs", params={"limit": 4})).json()
+        rest = (await server.user.get(f"{place}/logs", params={"after": first["next"]})).json()
+        assert first["items"] + rest["items"] == lines
+
+
+async def test_cancel_retry_and_add(serve: Serve):
+    async with routed(serve) as server:
+        call = {"name": "add", "args": [1, 2]}
+        place = (await server.user.post(JOBS, json={"name": "j", "tasks": [call]})).headers["Location"]
+        (first,) = (await server.user.get(f"{place}/graph")).json()["nodes"]
+        command = {"command": {"argv": ["true"]}}
+        added = await server.user.post(f"{place}/tasks", json={"tasks": [call, command], "after": [first["id"]]})
+        assert (added.status_code, len(added.json()["ids"])) == (201, 2)
+        graph = (await server.user.get(f"{place}/graph")).json()
+        assert {(edge["upstream"], edge["task"]) for edge in graph["edges"]} == {
+            (first["id"], id) for id in added.json()["ids"]
+        }
+        # A user's command waits for an operator's word in a job as well.
+        assert [node["waiting_on"] for node in graph["nodes"]] == [None, None, "approval"]
+        assert (await server.other.post(f"{place}/tasks", json={"tasks": [call]})).status_code == 403
+        assert (await server.user.post(f"{place}/cancel")).json()["state"] == "cancelled"
+        assert (await server.user.post(f"{place}/tasks", json={"tasks": [call]})).status_code == 409
+        again = await server.user.post(f"{place}/retry-failed")
+        assert (again.status_code, len(again.json()["ids"])) == (200, 3)
+        assert (await server.user.post(f"{place}/retry-failed")).status_code == 409
+        assert (await server.user.post(f"{JOBS}/{2**40}/cancel")).status_code == 404
+
+
+async def test_pages_of_jobs(serve: Serve):
+    async with routed(serve) as server:
+        call = {"name": "add", "args": [1, 2]}
+        made = [(await server.user.post(JOBS, json={"name": "j", "tasks": [call]})).json()["id"] for _ in range(5)]
+        found: list[int] = []
+        query: dict[str, object] = {"limit": 2}
+        while True:
+            page = (await server.user.get(JOBS, params=query)).json()
+            found += [item["id"] for item in page["items"]]
+            if page["next"] is None:
+                break
+            query["cursor"] = page["next"]
+        assert found == made[::-1]
+        assert len((await server.user.get(JOBS, params={"state": "pending"})).json()["items"]) == 5
+        assert (await server.user.get(JOBS, params={"state": "failed"})).json()["items"] == []
+
+
+@pytest.mark.requirement("K106")
+async def test_a_task_is_not_added_to_anothers_job(serve: Serve):
+    """K106: neither by /jobs/{id}/tasks nor by a task that names the job."""
+    async with routed(serve) as server:
+        call = {"name": "add", "args": [1, 2]}
+        job = (await server.other.post(JOBS, json={"name": "j", "tasks": [call]})).json()["id"]
+        assert (await server.user.post("/api/v1/tasks", json={**call, "job": job})).status_code == 403
+        batch = {"tasks": [call, {**call, "job": job}]}
+        assert (await server.user.post("/api/v1/tasks/batch", json=batch)).status_code == 403
+        assert (await server.other.get(f"{JOBS}/{job}")).json()["total"] == 1
+        assert (await server.user.get("/api/v1/tasks")).json()["items"] == []

@@ -1,0 +1,162 @@
+"""What operators and probes use: queues, schedules, breakers, events, workers, audit, metrics, health."""
+
+import builtins
+from typing import Any
+
+import pytest
+
+from headrace import current
+from headrace.testing import adrain
+from tests.server.routed import make_app, routed
+from tests.server.serving import Serve
+
+V1 = "/api/v1"
+
+
+async def test_queues(serve: Serve):
+    async with routed(serve) as server:
+        await server.user.post(f"{V1}/tasks", json={"name": "greet", "args": ["x"]})
+
+        async def mail() -> dict[str, Any]:
+            return next(queue for queue in (await server.viewer.get(f"{V1}/queues")).json() if queue["name"] == "mail")
+
+        found = await mail()
+        assert (found["paused"], found["depths"]["primary"], found["retry_ratio"]) == (False, 1, 0.3)
+        assert (found["limit"], found["rate"]) == (None, None)
+        assert (await server.operator.post(f"{V1}/queues/mail/pause")).json()["paused"] is True
+        assert (await adrain(server.app)).runs == 0
+        assert (await server.operator.post(f"{V1}/queues/mail/resume")).json()["paused"] is False
+        limited = await server.operator.put(f"{V1}/queues/mail/limit", json={"n": 3})
+        assert limited.json()["limit"] == 3
+        rated = await server.operator.put(f"{V1}/queues/mail/rate", json={"n": 10, "per": 60, "burst": 2})
+        assert rated.json()["rate"] == {"n": 10, "per": 60.0, "burst": 2}
+        assert (await mail())["limit"] == 3
+        await server.operator.put(f"{V1}/queues/mail/limit", json={"n": None})
+        lifted = await server.operator.put(f"{V1}/queues/mail/rate", json={"n": None})
+        assert (lifted.json()["limit"], lifted.json()["rate"]) == (None, None)
+        assert (await adrain(server.app)).completed == 1
+
+
+@pytest.mark.requirement("R105")
+async def test_schedules(serve: Serve):
+    """R105: POST …/trigger/ gives 202 and the task, which is there and runs."""
+    async with routed(serve) as server:
+        given = {"name": "morning", "task": "greet", "args": ["ada"], "kwargs": {"password": "hunter2"}}
+        made = await server.operator.post(f"{V1}/schedules", json={**given, "cron": "0 9 * * *", "tz": "Europe/Berlin"})
+        assert made.status_code == 201, made.text
+        place = made.headers["Location"]
+        assert place == f"{V1}/schedules/morning"
+        assert (await server.operator.post(f"{V1}/schedules", json={**given, "every": 60})).status_code == 409
+        shown = (await server.viewer.get(place)).json()
+        assert shown["arguments"] == {"name": "ada", "password": "[redacted]"}
+        assert len(shown["upcoming"]) == 5
+        for path in ("trigger/", "trigger", "run"):
+            fired = await server.operator.post(f"{place}/{path}")
+            assert fired.status_code == 202
+            assert fired.headers["Location"] == f"{V1}/tasks/{fired.json()['task']}"
+        await adrain(server.app)
+        runs = (await server.viewer.get(f"{place}/runs", params={"limit": 2})).json()
+        more = (await server.viewer.get(f"{place}/runs", params={"limit": 2, "cursor": runs["next"]})).json()
+        assert [run["status"] for run in runs["items"] + more["items"]] == ["completed"] * 3
+        assert len((await server.viewer.get(place)).json()["runs"]) == 3
+        changed = await server.operator.patch(place, json={"cron": "0 10 * * *", "jitter": 5})
+        assert (changed.json()["jitter"], "Berlin" in changed.json()["when"]) == (5, True)
+        other = await server.operator.patch(place, json={"task": "add", "args": [1, 2]})
+        assert (other.json()["task"], other.json()["arguments"]) == ("add", {"a": 1, "b": 2})
+        assert (await server.operator.patch(place, json={})).status_code == 422
+        assert (await server.operator.post(f"{place}/pause")).json()["paused"] is True
+        assert (await server.operator.post(f"{place}/resume")).json()["paused"] is False
+        assert [each["name"] for each in (await server.viewer.get(f"{V1}/schedules")).json()] == ["morning"]
+        assert (await server.operator.delete(place)).status_code == 204
+        assert (await server.operator.delete(place)).status_code == 404
+        assert (await server.operator.post(f"{place}/trigger/")).status_code == 404
+
+
+@pytest.mark.requirement("F74")
+async def test_breakers(serve: Serve):
+    """F74: opened by hand it stays open until it is reset by hand."""
+    async with routed(serve) as server:
+        assert (await server.user.get(f"{V1}/breakers")).json() == []
+        opened = (await server.operator.post(f"{V1}/breakers/chat/open")).json()
+        assert (opened["status"], opened["forced"], opened["changed_by"]) == ("open", True, "operator")
+        (shown,) = (await server.user.get(f"{V1}/breakers")).json()
+        assert shown == opened
+        assert (await server.operator.post(f"{V1}/breakers/chat/reset")).json()["status"] == "closed"
+        timed = (await server.operator.post(f"{V1}/breakers/chat/open", json={"timeout": 600})).json()
+        assert (timed["forced"], timed["until"] is not None) == (False, True)
+
+
+async def test_an_event_lets_a_task_go_on(serve: Serve):
+    app = make_app(serve.url)
+
+    @app.task(name="wait")
+    async def wait(order: str) -> Any:
+        return await current.wait("paid", order)
+
+    async with routed(serve, app) as server:
+        id = (await server.user.post(f"{V1}/tasks", json={"name": "wait", "args": ["17"]})).json()["id"]
+        await adrain(app)
+        assert (await server.user.get(f"{V1}/tasks/{id}")).json()["state"] != "completed"
+        sent = await server.operator.post(f"{V1}/events", json={"event": "paid", "key": "17", "payload": {"sum": 12}})
+        assert sent.status_code == 201
+        await adrain(app)
+        assert (await server.user.get(f"{V1}/results/{id}")).json()["value"] == {"sum": 12}
+
+
+async def test_what_was_done_is_on_the_list(serve: Serve):
+    async with routed(serve) as server:
+        id = (await server.user.post(f"{V1}/tasks", json={"name": "add", "args": [1, 2]})).json()["id"]
+        await server.user.post(f"{V1}/tasks/{id}/cancel", headers={"X-Request-ID": "my-own-request-1"})
+        await server.user.post(f"{V1}/tasks/{id}/cancel")
+        await server.operator.post(f"{V1}/queues/mail/pause")
+        entries = (await server.admin.get(f"{V1}/audit")).json()["items"]
+        told = [(entry["actor"], entry["act"], entry["subject"], entry["outcome"]) for entry in entries]
+        assert told[0] == ("operator", "queues.pause", "queue/mail", "done")
+        assert told[1][:3] == ("user", "tasks.cancel", f"task/{id}")
+        assert told[1][3] not in (None, "done")
+        assert told[2] == ("user", "tasks.cancel", f"task/{id}", "done")
+        assert entries[2]["request"] == "my-own-request-1"
+        mine = (await server.admin.get(f"{V1}/audit", params={"actor": "user", "limit": 1})).json()
+        rest = (await server.admin.get(f"{V1}/audit", params={"actor": "user", "cursor": mine["next"]})).json()
+        assert [entry["id"] for entry in mine["items"] + rest["items"]] == [entries[1]["id"], entries[2]["id"]]
+
+
+async def test_probes_and_metrics(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    async with routed(serve) as server:
+        await server.user.post(f"{V1}/tasks", json={"name": "greet", "args": ["x"]})
+        assert (await server.nobody.get("/live")).json() == {"live": True}
+        assert (await server.nobody.get("/ready")).json()["ready"] is True
+        page = await server.viewer.get("/metrics")
+        assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert 'queue_depth{lane="primary",queue="mail"} 1.0' in page.text
+        assert (await server.viewer.get(f"{V1}/workers")).status_code == 200
+
+        real = builtins.__import__
+
+        def without(name: str, *rest: Any, **more: Any) -> Any:
+            if name == "headrace.telemetry.prometheus.collector":
+                raise ModuleNotFoundError("no prometheus_client", name="prometheus_client")
+            return real(name, *rest, **more)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+        missing = await server.viewer.get("/metrics")
+        assert (missing.status_code, "headrace[metrics]" in missing.json()["detail"]) == (404, True)
+
+
+async def test_a_database_that_is_away_is_not_ready(tmp_path: Any):
+    """The process is live, and says why it is not ready, without the address of the database."""
+    from headrace import App
+    from headrace.server.application import create_application
+    from headrace.server.options import ServerOptions
+    from tests.server.serving import Serving
+
+    app = App("postgresql://nobody:hunter2@127.0.0.1:1/none")
+    api = create_application(app, ServerOptions(auth=False))
+    server = Serving(app, api, {})
+    assert (await server.nobody.get("/live")).status_code == 200
+    answer = await server.nobody.get("/ready")
+    assert (answer.status_code, answer.json()["ready"]) == (503, False)
+    assert "hunter2" not in answer.text
+    assert "127.0.0.1" not in answer.json()["detail"]
+    await server.aclose()
+    await app.aclose()

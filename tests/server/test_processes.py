@@ -1,0 +1,197 @@
+"""`headrace server` and `headrace up` as they are typed, and called over a socket."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.postgres import PostgresServer
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(240)
+CEILING = 90.0
+TASKS = """
+from headrace import App
+
+app = App()
+
+@app.task(name="add")
+async def add(a: int, b: int) -> int:
+    return a + b
+"""
+
+
+class Running:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def find(self, pattern: str) -> str:
+        """The first group, once it is said."""
+        found = wait_until(
+            lambda: re.search(pattern, self.said) or (self.process.poll() is not None and "ended"), CEILING
+        )
+        assert isinstance(found, re.Match), self.said
+        return found.group(1)
+
+    @property
+    def url(self) -> str:
+        return self.find(r"serves its API on (http://\S+?)[;,]")
+
+    @property
+    def token(self) -> str:
+        return self.find(r"shown this once: (hr_\S{43})\n")
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def api(self) -> psutil.Process:
+        def found() -> psutil.Process | None:
+            for each in self.children():
+                with suppress(psutil.NoSuchProcess):
+                    if "--up-channel" in each.cmdline():
+                        return each
+            return None
+
+        return wait_until(found, CEILING)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(CEILING)
+
+
+@contextmanager
+def command(folder: Path, url: str, *words: str, **variables: str) -> Iterator[Running]:
+    (folder / "tasks.py").write_text(TASKS)
+    log = folder / "said.log"
+    environment = {**os.environ, "HEADRACE_DATABASE_URL": url, "HEADRACE_PORT": "0", **variables}
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", words[0], "tasks:app", *words[1:]],
+            cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield Running(process, log)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            for one in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
+        process.wait(CEILING)
+        print(log.read_text()[-4000:])
+
+
+def run(folder: Path, url: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    (folder / "tasks.py").write_text(TASKS)
+    return subprocess.run(
+        [sys.executable, "-m", "headrace.cli", words[0], "tasks:app", *words[1:]],
+        cwd=folder, env={**os.environ, "HEADRACE_DATABASE_URL": url}, capture_output=True, text=True, timeout=CEILING,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Without the schema: `up` makes it."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = f"headrace_up_{os.getpid()}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_a_server_prints_its_address_and_the_first_token_once_and_stops_when_told(store_url: str, tmp_path: Path):
+    with command(tmp_path, store_url, "server") as server:
+        url, token = server.url, server.token
+        me = httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING)
+        assert (me.status_code, me.json()["name"], me.json()["role"]) == (200, "admin", "admin")
+        assert httpx.get(f"{url}/api/v1/session", timeout=CEILING).status_code == 401
+        assert server.stop() == 0, server.said
+    said = len((tmp_path / "said.log").read_text())
+    with command(tmp_path, store_url, "server") as again:
+        wait_until(lambda: "serves its API on" in again.said[said:], CEILING)
+        url = re.findall(r"serves its API on (http://\S+?)[;,]", again.said)[-1]
+        assert httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
+        assert "hr_" not in again.said[said:], "a second start makes no admin"
+        assert again.stop(signal.SIGINT) == 0, again.said
+
+
+def test_up_works_and_serves_and_both_stop_together(empty_url: str, tmp_path: Path):
+    with command(tmp_path, empty_url, "up", "--children", "0", "--grace", "5") as up:
+        url, token = up.url, up.token
+        with httpx.Client(base_url=url, headers=bearer(token), timeout=CEILING) as client:
+            made = client.post("/api/v1/tasks", json={"name": "add", "args": [1, 2]})
+            assert made.status_code == 201, made.text
+            id = made.json()["id"]
+            wait_until(lambda: client.get(f"/api/v1/tasks/{id}").json()["state"] == "completed", CEILING)
+        children = up.children()
+        assert up.stop() == 0, up.said
+    assert not psutil.wait_procs(children, timeout=CEILING)[1], "nobody is left"
+
+
+def test_up_ends_when_its_api_does_and_the_api_when_up_is_killed(sqlite_url: str, tmp_path: Path):
+    with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
+        assert up.url
+        up.api().kill()
+        assert up.process.wait(CEILING) == 1, up.said
+        assert "the API has ended by itself" in up.said
+    with command(tmp_path, sqlite_url, "up", "--children", "0") as up:
+        api = up.api()
+        up.process.kill()
+        api.wait(CEILING)
+
+
+def test_up_without_an_api_serves_none(sqlite_url: str, tmp_path: Path):
+    with command(tmp_path, sqlite_url, "up", "--children", "0", "--no-api") as up:
+        assert up.find("(takes every queue)")
+        assert not [each for each in up.children() if "--up-channel" in each.cmdline()]
+        assert up.stop() == 0, up.said
+        assert "serves its API" not in up.said
+
+
+@pytest.mark.parametrize("name", ["server", "up"])
+def test_a_port_in_use_is_said_with_what_to_do(sqlite_url: str, tmp_path: Path, name: str):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run(tmp_path, sqlite_url, name, "--port", str(port))
+    assert done.returncode == 2, done.stderr
+    assert f"port {port} on 127.0.0.1 is in use" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["server", "up"])
+def test_no_auth_is_refused_where_others_reach_it(sqlite_url: str, tmp_path: Path, name: str):
+    done = run(tmp_path, sqlite_url, name, "--no-auth", "--host", "0.0.0.0", "--port", "0")
+    assert done.returncode == 2, done.stderr
+    assert "--no-auth-for-everyone" in done.stderr
+
+
+def test_no_auth_serves_this_machine_and_for_everyone_any(sqlite_url: str, tmp_path: Path):
+    for words in (["--no-auth"], ["--no-auth-for-everyone", "--host", "0.0.0.0"]):
+        folder = tmp_path / words[0]
+        folder.mkdir()
+        with command(folder, sqlite_url, "server", *words) as server:
+            me = httpx.get(f"{server.url}/api/v1/session", timeout=CEILING).json()
+            assert (me["auth"], me["role"]) == (False, "admin")
+            assert "hr_" not in server.said
+            assert server.stop() == 0

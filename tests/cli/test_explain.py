@@ -195,7 +195,8 @@ def test_health_for_probes(either_shell: Shell):
     either_shell.ledger(served)
     code, out, _ = either_shell("health", "--json")
     answer = json.loads(out)
-    assert (code, answer["healthy"], set(answer["checks"])) == (OK, True, {"database", "workers", "stale_tasks", "breakers"})
+    assert (code, answer["healthy"]) == (OK, True)
+    assert set(answer["checks"]) == {"database", "workers", "stale_tasks", "breakers"}
 
     async def left_behind(ledger: Ledger) -> None:
         await ledger.register("gone", lease=0.001)

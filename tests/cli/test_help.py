@@ -15,7 +15,7 @@ from tests.cli.shell import Shell
 
 ROOT: Any = typer.main.get_command(application)
 # They run until they are told to stop, and print logs.
-SERVING = {"up", "worker", "scheduler"}
+SERVING = {"up", "worker", "scheduler", "server"}
 
 
 def leaves(command: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -348,6 +348,27 @@ def test_without_the_ledger_it_goes_by_its_own(caplog: pytest.LogCaptureFixture)
     assert len([line for line in caplog.messages if "go by their own process" in line]) == 1
 
 
+def test_a_ledger_that_hangs_keeps_one_call_waiting_not_all(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(sqlite_url)
+    asked = 0
+
+    async def hangs(act: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(600)
+
+    monkeypatch.setattr(app.engine, "use_here", hangs)
+    breaker = app.breaker("mail", SLOW)
+    assert not refuses(breaker)
+    began = time.monotonic()
+    for _ in range(50):
+        assert not refuses(breaker)
+    assert time.monotonic() - began < 25, "each of them waited"
+    assert asked == 1
+    app.sharing.look().cancel()
+    app.close()
+
+
 def test_what_opened_without_the_ledger_is_told_later(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = App(sqlite_url)
     try:

@@ -10,8 +10,8 @@ import headrace
 NAMES = {
     "App", "Cancel", "Context", "Cron", "Debounce", "Every", "Graph", "Handle", "JobHandle", "Limit", "Middleware",
     "Once", "Permanent", "Queue", "Rate", "Resource", "Retry", "RetryAfter", "Schedule", "Signature", "Snooze",
-    "SoftTimeLimitExceeded", "Task", "Transient", "__version__", "approve", "chain", "chord", "current", "errors",
-    "group", "injected",
+    "SoftTimeLimitExceeded", "Task", "Transient", "__version__", "approve", "as_completed", "chain", "chord", "current",
+    "errors", "group", "injected",
 }  # fmt: skip
 
 MEMBERS = {

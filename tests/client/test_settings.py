@@ -145,7 +145,8 @@ def test_aaiclick_worker_settings():
 
 @pytest.mark.requirement("F67", "F68", "F69")
 def test_asynctaskflow_settings():
-    """F67: ratio, retries and age. F68: the depths. F69: the breaker's three. Defaults, and each variable over its default."""
+    """F67: ratio, retries and age. F68: the depths. F69: the breaker's three. Defaults, and each variable over its
+    default."""
     settings = read(preset="asynctaskflow")
     assert (settings.retry_ratio, settings.retry.max_attempts, settings.max_age) == (0.3, 4, 3600)
     assert (settings.retry_queue_warning, settings.retry_queue_critical) == (1000, 5000)

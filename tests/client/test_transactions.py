@@ -197,15 +197,15 @@ def test_the_rows_of_the_user_and_the_task_are_one(app: App, store_url: str, ope
     welcome = define(app)
     app.tasks.list()  # an SQLite file gets its schema at the first use, which a transaction of the user's would hold up
     with driver(store_url, commit=True) as made:
-        made.execute("CREATE TABLE users (id integer primary key)")
+        made.execute("CREATE TABLE people (id integer primary key)")
     with contextlib.suppress(ZeroDivisionError), opened(store_url, commit=True) as made:
-        insert = "INSERT INTO users VALUES (1)"
+        insert = "INSERT INTO people VALUES (1)"
         made.execute(insert if opened is driver else sqlalchemy.text(insert))
         welcome.using(connection=made).enqueue(1)
         raise ZeroDivisionError
     assert written(app) == []
     with driver(store_url, commit=True) as made:
-        assert made.execute("SELECT * FROM users").fetchall() == []
+        assert made.execute("SELECT * FROM people").fetchall() == []
 
 
 @pytest.mark.parametrize("opened", SYNC)
@@ -213,10 +213,10 @@ def test_an_app_that_is_first_used_inside_a_transaction(app: App, store_url: str
     """The schema is there; that the user has written already does not hold up the opening of the store."""
     app.tasks.list()
     with driver(store_url, commit=True) as made:
-        made.execute("CREATE TABLE users (id integer primary key)")
+        made.execute("CREATE TABLE people (id integer primary key)")
     fresh = App(store_url)
     with opened(store_url, commit=True) as made:
-        insert = "INSERT INTO users VALUES (1)"
+        insert = "INSERT INTO people VALUES (1)"
         made.execute(insert if opened is driver else sqlalchemy.text(insert))
         define(fresh).using(connection=made).enqueue(1)
     fresh.close()

@@ -247,8 +247,8 @@ def test_three_retries_and_then_a_dead_letter(room: Room, chat: ChatServer):
 
 @pytest.mark.requirement("F2", "F24", "F36")
 def test_an_open_breaker_makes_no_call_and_charges_nothing(room: Room, chat: ChatServer):
-    """Ten failures open it (F2; F36: no call is made from then on); what is taken then goes back uncharged (F24), and runs
-    once it may be probed."""
+    """Ten failures open it (F2; F36: no call is made from then on); what is taken then goes back uncharged (F24), and
+    runs once it is closed."""
     chat.otherwise = answers.status(503)
     for _ in range(10):
         room.submit()

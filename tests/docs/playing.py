@@ -63,6 +63,7 @@ class Player:
         self._background: list[tuple[str, subprocess.Popen[bytes], Path]] = []
         self._environment = {key: value for key, value in os.environ.items() if not key.startswith("HEADRACE_")}
         self._environment |= {"PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
+        self._environment["HEADRACE_PORT"] = "0"  # of what serves beside others at the same time
 
     def __enter__(self) -> Self:
         python = shlex.quote(sys.executable)
@@ -200,7 +201,12 @@ class Player:
                 ["bash", "-c", f"exec env {line}"], cwd=self.folder, env=self._environment, stdout=output, stderr=output
             )
         self._background.append((words[1], process, log))
-        wait_until(lambda: " takes " in log.read_text() or process.poll() is not None, timeout=PATIENCE)
+        # An API is waited for where the page is about to call it: then it says on which port.
+        wanted = [" takes "] if words[1] != "server" else []
+        wanted += ["serves its API on"] if words[1] == "server" or "--port" in words else []
+        wait_until(
+            lambda: all(word in log.read_text() for word in wanted) or process.poll() is not None, timeout=PATIENCE
+        )
         assert process.poll() is None, f"$ {line}\nended with {process.returncode}:\n{log.read_text()}"
 
     def _interrupting(self, line: str) -> None:
@@ -277,7 +283,8 @@ def program_of(line: str) -> list[str]:
 
 
 def serves(words: list[str]) -> bool:
-    return words[0] == "headrace" and words[1] in ("up", "worker", "scheduler") and not {"--burst", "--help"} & {*words}
+    stays = words[0] == "headrace" and words[1] in ("up", "worker", "scheduler", "server")
+    return stays and not {"--burst", "--help"} & {*words}
 
 
 def watches(words: list[str]) -> bool:

@@ -9,13 +9,19 @@ from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.connection import Transaction
 
 # Reads of tables that stay small.
-WHOLE = {"breakers", "queue_rows", "workers", "schedules", "schedules_declared"}
+WHOLE = {
+    "breakers", "queue_rows", "workers", "schedules", "schedules_declared", "subscriptions_declared",
+    "all_subscriptions", "any_user", "all_users", "another_admin", "tokens", "prune_tokens",
+}  # fmt: skip
 # Counts all of it, for a person who asks.
 COUNTED = {"prunable"}
 # A page in the order of the primary key, which stops at its limit.
-PAGES = {"list_live", "list_job_ids", "live_names"}
+PAGES = {"list_live", "list_job_ids", "live_names", "prune_audit"}
 # Looks over an index, which stop at their cap or at the next queue.
-CAPPED = {"queue_names", "ready_count", "scheduled_counts", "waiting_counts", "held_counts", "dead_letter_depth"}
+CAPPED = {
+    "queue_names", "ready_count", "scheduled_counts", "waiting_counts", "held_counts", "dead_letter_depth",
+    "waiting_retries",
+}  # fmt: skip
 
 
 async def plans() -> dict[str, list[str]]:
@@ -67,6 +73,10 @@ async def test_no_query_scans_a_table_that_grows() -> None:
         ("old_history", "headrace_history_state (state=? AND finished_at<?)"),
         ("list_done_by_state", "headrace_history_state (state=? AND finished_at>? AND finished_at<?)"),
         ("list_done_by_name", "headrace_history_queue_name (queue=? AND name=? AND state=? AND finished_at>? AND"),
+        ("list_done_of_owner", "headrace_history_owner (owner=? AND finished_at>? AND finished_at<?)"),
+        ("list_live_of_owner", "headrace_tasks_owner (owner=?)"),
+        ("list_job_ids_of_owner", "headrace_jobs_owner (owner=?"),
+        ("audit_of_subject", "headrace_audit_subject (subject=? AND"),
         ("done_queues", "headrace_history_queue_name (queue>?)"),
         ("done_names", "headrace_history_queue_name (queue=? AND name>?)"),
         ("list_dead_letters", "headrace_history_dead"),

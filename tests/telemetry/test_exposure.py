@@ -120,7 +120,7 @@ class Exposed:
 def exposed(folder: Path, url: str, *words: str, command: str = "worker", **variables: str) -> Iterator[Exposed]:
     (folder / "tasks.py").write_text(TASKS)
     log = folder / "worker.log"
-    environment = {**os.environ, "HEADRACE_DATABASE_URL": url, **variables}
+    environment = {**os.environ, "HEADRACE_DATABASE_URL": url, "HEADRACE_PORT": "0", **variables}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "headrace.cli", command, "tasks:app", "--children", "1", *words],

@@ -67,6 +67,25 @@ def test_a_level_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         App("sqlite://", task_log_level="loud")
 
 
+def test_where_nothing_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The level of the root is lowered for as long as a worker is there, and warnings go on to the standard error."""
+    root, heard = logging.getLogger(), list[str]()
+
+    class Last(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", logging.WARNING)
+    monkeypatch.setattr(logging, "lastResort", Last(logging.WARNING))
+    handler = capture_logging("info")
+    assert root.level == logging.INFO
+    logging.getLogger("shop").info("quiet")
+    logging.getLogger("shop").warning("loud")
+    release(handler)
+    assert (heard, root.level, root.handlers) == (["loud"], logging.WARNING, [])
+
+
 def test_the_handler_is_there_while_a_worker_is() -> None:
     root = logging.getLogger()
     before = list(root.handlers)

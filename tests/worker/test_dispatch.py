@@ -157,7 +157,9 @@ async def test_what_was_given_back_while_its_start_was_written_does_not_run(benc
         await asyncio.wait([one for one in asyncio.all_tasks() if one.get_name() == "headrace.attempt"] or [running])
         assert await bench.state(task) == TaskState.PENDING
         assert ran == []
-        assert [event.released for event in stopped] == [1]
+        (event,) = stopped
+        # A claim that was under way may bring it once more, and that goes back as well.
+        assert event.released >= 1
 
 
 def heard(worker: Worker) -> list[Any]:

@@ -73,8 +73,8 @@ def command(name: str, url: str, directory: Path, *arguments: str) -> Generator[
     with (directory / "log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "headrace.cli", name, "tasks:app", "--children", "0", *arguments],
-            cwd=directory, env={**os.environ, "HEADRACE_DATABASE_URL": url}, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, start_new_session=True,
+            cwd=directory, env={**os.environ, "HEADRACE_DATABASE_URL": url, "HEADRACE_PORT": "0"},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:
         yield process

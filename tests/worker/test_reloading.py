@@ -159,6 +159,7 @@ def session(url: str, folder: Path, *words: str) -> Iterator[Session]:
     made = Session(url, folder)
     made.save(1)
     environment = {**os.environ, "HEADRACE_DATABASE_URL": url, "HEADRACE_TEST_SIDE": str(folder / "said")}
+    environment["HEADRACE_PORT"] = "0"
     with (folder / "terminal.log").open("wb") as log:
         made.process = subprocess.Popen(
             [sys.executable, "-m", "headrace.cli", *words, "--reload"],

@@ -42,7 +42,7 @@ class Sharing:
 
     def _begin_anew(self) -> None:
         self.by = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-        self._read_at = self._used_at = float("-inf")
+        self._read_at = self._used_at = self._began_at = float("-inf")
         self._reading: Future[None] | None = None
         # What was last heard, with the instant of the monotonic clock until which it refuses.
         self._known: dict[str, tuple[BreakerRecord, float]] = {}
@@ -60,7 +60,7 @@ class Sharing:
     def in_use(self) -> bool:
         """Whether this process called a service lately, or has something to tell."""
         used = time.monotonic() - self._used_at < _UNUSED
-        return bool(self.breakers) and (used or any(breaker.unwritten for breaker in self.breakers.values()))
+        return bool(self.breakers) and (used or any(breaker.unwritten for breaker in list(self.breakers.values())))
 
     def news(self) -> Future[None] | None:
         if self._forks != BRIDGE.forks or self._url != self._engine.url:
@@ -74,12 +74,15 @@ class Sharing:
         if age < INTERVAL:
             return None
         reading = self.look()
-        return reading if age > _STALE and not self._is_down else None
+        # One that others waited for in vain is not waited for again: a ledger that hangs must not slow every call.
+        is_late = now - self._began_at > INTERVAL
+        return reading if age > _STALE and not self._is_down and not is_late else None
 
     def look(self) -> Future[None]:
         """Read what the others did, and tell what they do not know yet; the one under way, where there is one."""
         reading = self._reading
         if reading is None or reading.done():
+            self._began_at = time.monotonic()
             reading = self._reading = self._begin(self._read)
         return reading
 
@@ -103,7 +106,9 @@ class Sharing:
         """`now` is by the clock of the ledger, like the instants of the records."""
         for record in records:
             left = 0.0 if record.until is None else max(0.0, (record.until - now).total_seconds())
-            self._known[record.service] = record, time.monotonic() + left
+            known = self._known.get(record.service)
+            if known is None or known[0].revision <= record.revision:
+                self._known[record.service] = record, time.monotonic() + left
             breaker = self.breakers.get(record.service)
             if breaker is not None:
                 breaker.heard(record, left)
@@ -118,6 +123,7 @@ class Sharing:
                 if not self._is_down:
                     logger.warning("breakers go by their own process while the ledger cannot be reached: %s", error)
                 self._is_down = True
+                self._read_at = time.monotonic()  # asked again after the interval, not by every call
                 return None
             if self._is_down:
                 logger.info("breakers are shared again")
@@ -128,7 +134,7 @@ class Sharing:
 
     async def _read(self, store: Store) -> None:
         try:
-            for breaker in [each for each in self.breakers.values() if each.unwritten]:
+            for breaker in [each for each in list(self.breakers.values()) if each.unwritten]:
                 await self._write_open(store, breaker)
             records = await store.breakers()
             if records:

@@ -98,8 +98,10 @@ def job_events(engine: Engine, job: int, *, follow: bool) -> Feed[JobEvent]:
             nonlocal last
             after = -1 if last is None else last.seq
             events = await ledger.with_job(job, lambda store: _of_job(store.job_events(job, after=after), store, job))
-            last = events[-1] if events else last
-            return events, not events and (not follow or (last is not None and last.state.terminal))
+            if events:
+                last = events[-1]
+                return events, False
+            return events, not follow or (last.state.terminal if last is not None else await _is_over(ledger, job))
 
         return _steps(engine, job_topic(job), look)
 
@@ -125,6 +127,12 @@ def job_lines(engine: Engine, job: int, *, follow: bool) -> Feed[JobLine]:
         return _steps(engine, job_topic(job), look)
 
     return Feed("handle.logs()", begin)
+
+
+async def _is_over(ledger: Following, job: int) -> bool:
+    """Of one from before there were events."""
+    record = await ledger.get_job(job)
+    return record is None or record.state.terminal
 
 
 async def _of_job[T](rows: Coroutine[Any, Any, list[T]], store: Any, job: int) -> list[T]:

@@ -33,6 +33,7 @@ class TaskLines(logging.Handler):
         super().__init__(level)
         self.set_name(_NAME)
         self.users = 0
+        self.root_was: int | None = None  # the level of the root, where it was changed
         self._inside = threading.local()
 
     @override
@@ -40,6 +41,17 @@ class TaskLines(logging.Handler):
         """Without the lock of a handler: a channel is safe to use from everywhere, and may log by itself."""
         if running.get() is not None and self.filter(record):
             self.emit(record)
+        if record.levelno >= logging.WARNING and logging.lastResort is not None and self._is_alone(record.name):
+            # Where nothing is configured, warnings go to the standard error, and they still do.
+            logging.lastResort.handle(record)
+        return True
+
+    def _is_alone(self, name: str) -> bool:
+        logger: logging.Logger | None = logging.getLogger(name)
+        while logger is not None:
+            if any(handler is not self for handler in logger.handlers):
+                return False
+            logger = logger.parent
         return True
 
     @override
@@ -87,7 +99,6 @@ def capture_logging(level: str) -> TaskLines | None:
         return None
     number = LEVELS[level]
     root = logging.getLogger()
-    lower_root(number)
     for handler in root.handlers:
         if isinstance(handler, TaskLines):
             handler.setLevel(min(handler.level, number))
@@ -95,6 +106,7 @@ def capture_logging(level: str) -> TaskLines | None:
             return handler
     handler = TaskLines(number)
     handler.users = 1
+    handler.root_was = lower_root(number)
     root.addHandler(handler)
     return handler
 
@@ -103,7 +115,10 @@ def release(handler: TaskLines | None) -> None:
     if handler is not None:
         handler.users -= 1
         if not handler.users:
-            logging.getLogger().removeHandler(handler)
+            root = logging.getLogger()
+            root.removeHandler(handler)
+            if handler.root_was is not None and root.level == handler.level:
+                root.setLevel(handler.root_was)
 
 
 @contextmanager

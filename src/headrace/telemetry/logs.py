@@ -64,13 +64,16 @@ def configure(options: LogOptions, *, inherited: bool = False) -> None:
         os.environ[VARIABLE] = json.dumps(asdict(options))
 
 
-def lower_root(level: int) -> None:
-    """Let records of that level come to the handlers of the root: where its level is of our making, and nobody else's
-    handlers would suddenly hear more.
+def lower_root(level: int) -> int | None:
+    """Let records of that level come to the handlers of the root, where nobody else's handlers would hear more by it;
+    the level that it had, if it was changed.
     """
     root = logging.getLogger()
-    if _Rules.configured and root.level > level and all(found.get_name() == _ATTRIBUTE for found in root.handlers):
-        root.setLevel(level)
+    before = root.level
+    if before <= level or any(found.get_name() != _ATTRIBUTE for found in root.handlers):
+        return None
+    root.setLevel(level)
+    return before
 
 
 def configure_child() -> None:

@@ -423,7 +423,7 @@ class Dispatcher:
             return
         self._spoken.add(held.ref)
         if self._words.owes(held.ref):
-            self.finisher.add_after(settlement, self._words.written(held.ref))
+            self.finisher.add_after(settlement, partial(self._words.written, held.ref))
         else:
             self.finisher.add(settlement)
 

@@ -77,11 +77,11 @@ class Finisher:
         if count == 1 or count == _BATCH:
             self._look()
 
-    def add_after(self, settlement: Settlement, words: Awaitable[None]) -> None:
+    def add_after(self, settlement: Settlement, words: Callable[[], Awaitable[None]]) -> None:
         """Once its last words are written, so that they are in the ledger no later than it."""
 
         async def wait() -> None:
-            await words
+            await words()
             self.add(settlement)
 
         task = asyncio.create_task(wait(), name="headrace.last-words")
@@ -117,8 +117,8 @@ class Finisher:
         try:
             await asyncio.gather(*landers)
         finally:
-            for lander in landers:
-                lander.cancel()
+            for task in (*landers, *self._coming):
+                task.cancel()
             await asyncio.gather(*landers, return_exceptions=True)
 
     async def _land_batches(self) -> None:

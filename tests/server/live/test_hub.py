@@ -1,6 +1,7 @@
 """The hub by itself: what it reads, when, and what it holds."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from headrace.core.errors import StoreUnavailable
 from headrace.server.live.hub import Hub
 from headrace.server.live.pace import Pace
 from headrace.server.live.sources import JobLogs, JobStatus, TaskSource
-from headrace.server.live.watchers import Ended, Watcher
+from headrace.server.live.watchers import Dropped, Ended, Watcher
 from headrace.server.options import ServerOptions
 from tests.server.live.watching import CEILING
 from tests.server.live.writing import Writer, store_of
@@ -29,18 +30,26 @@ async def hub_of(url: str, pace: Pace, **options: str) -> AsyncGenerator[Hub]:
         await app.aclose()
 
 
-async def numbers_of(watcher: Watcher, last: int, *, after: int | None = None) -> list[int]:
-    """What a watcher takes, up to the message of that number."""
-    found: list[int] = []
+async def numbers_of(watcher: Watcher, last: int) -> list[int]:
+    """What a watcher takes that comes late, up to the message of that number."""
     async with asyncio.timeout(CEILING), watcher.sending():
-        async for page in watcher.join(None if after is None else (after,)):
-            found += [message.position[0] for message in page if message.position is not None]
-        while not found or found[-1] < last:
-            message = watcher.take()
-            if message is None:
-                await watcher.wait()
-            elif message.position is not None:
-                found.append(message.position[0])
+        found = await _joined(watcher, None)
+        return found if found[-1:] == [last] else found + await _taken(watcher, last)
+
+
+async def _joined(watcher: Watcher, after: int | None) -> list[int]:
+    pages = [page async for page in watcher.join(None if after is None else (after,))]
+    return [message.position[0] for page in pages for message in page if message.position is not None]
+
+
+async def _taken(watcher: Watcher, last: int) -> list[int]:
+    found: list[int] = []
+    while not found or found[-1] < last:
+        message = watcher.take()
+        if message is None:
+            await watcher.wait()
+        elif message.position is not None:
+            found.append(message.position[0])
     return found
 
 
@@ -120,6 +129,37 @@ async def test_a_database_that_fails_is_asked_again(
                 failing = False
                 assert await running == list(range(6))
     assert caplog.text.count("it is gone") == 1
+
+
+async def test_whoever_is_ahead_of_a_server_is_not_sent_it_again(sqlite_url: str) -> None:
+    """They come from another server that was faster."""
+    app = App(sqlite_url)
+    async with hub_of(sqlite_url, Pace()) as hub, store_of(app) as store:
+        writer = await Writer.begin(store)
+        await writer.say(5)
+        async with hub.watching(JobLogs(writer.job), ping=60) as watcher, watcher.sending():
+            assert await _joined(watcher, 7) == []
+            await writer.say(2)
+            await writer.say(4)
+            assert await asyncio.wait_for(_taken(watcher, 10), CEILING) == [8, 9, 10]
+
+
+async def test_what_is_no_longer_in_memory_is_read_back(store_url: str) -> None:
+    """Lines that are too large to be kept: a late watcher gets them from the ledger, and goes on without a gap."""
+    app, long = App(store_url), "{} " + "x" * 40_000
+    async with hub_of(store_url, Pace(most_bytes=1000)) as hub, store_of(app) as store:
+        writer = await Writer.begin(store)
+        async with hub.watching(JobLogs(writer.job), ping=60) as early:
+            running = asyncio.create_task(numbers_of(early, 59))
+            for _ in range(30):
+                await writer.say(2, text=long)
+                await eventually(lambda: early.messages_behind == 0 or running.done())
+            with contextlib.suppress(Dropped):  # it may have been too slow for so little memory
+                await running
+            async with hub.watching(JobLogs(writer.job), ping=60) as late:
+                running = asyncio.create_task(numbers_of(late, 60))
+                await writer.say()
+                assert await running == list(range(61))
 
 
 async def test_nobody_watches_and_nothing_is_kept(sqlite_url: str) -> None:

@@ -8,7 +8,7 @@ from websockets.exceptions import ConnectionClosed
 
 from headrace import App
 from tests.server.live.processes import ServerProcess, server_processes
-from tests.server.live.watching import receive, watching
+from tests.server.live.watching import closed, receive, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.support.sizes import sized
 from tests.support.waiting import eventually
@@ -44,3 +44,23 @@ async def _watch(servers: list[ServerProcess], job: int, last: int, seen: list[i
                     seen.append((await receive(client))["seq"])
                 return connections
     raise AssertionError("no server is left")
+
+
+@pytest.mark.timeout(300)
+async def test_a_server_that_is_told_to_stop_lets_everybody_go(sqlite_url: str) -> None:
+    """Streams never end by themselves: the server would wait for them."""
+    app = App(sqlite_url)
+    async with server_processes(sqlite_url) as (server,), store_of(app) as store:
+        writer = await Writer.begin(store)
+        await writer.say()
+        async with (
+            watching(server.url, f"/ws/job/{writer.job}/logs/") as client,
+            streaming(server.url, f"/jobs/{writer.job}/logs") as events,
+        ):
+            await receive(client)
+            await anext(events)
+            server.process.terminate()
+            assert await closed(client) == 1012
+            assert [event async for event in events] == []
+        assert await asyncio.to_thread(server.process.wait, 60) == 0
+    await app.aclose()

@@ -75,18 +75,6 @@ async def test_resuming_further_back_than_a_late_join(serve: Serve) -> None:
     ]
 
 
-async def test_whoever_is_ahead_of_a_server_is_not_sent_it_again(serve_sqlite: Serve) -> None:
-    """They come from another server that was faster."""
-    async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
-        writer = await Writer.begin(store)
-        await writer.say(5)
-        path = f"/ws/job/{writer.job}/logs/?after=7"
-        async with watching(url, path, server.secrets["viewer"]) as client:
-            await writer.say(2)
-            await writer.say(4)
-            assert numbers(await receive_until(client, 10)) == [8, 9, 10]
-
-
 @pytest.mark.requirement("R85", "R88", "R89", "R90")
 async def test_the_status_of_a_job(serve: Serve) -> None:
     """R89: the current status first. R85: its words. R90: `seq` from 0. R88: the ledger says the same."""

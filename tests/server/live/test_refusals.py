@@ -8,7 +8,7 @@ from websockets.exceptions import InvalidStatus
 
 from headrace.server.auth.tokens import hint_of
 from headrace.server.live.pace import Pace
-from tests.server.live.watching import closed, numbers, receive, receive_until, watching
+from tests.server.live.watching import closed, numbers, receive, receive_until, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
 
@@ -92,13 +92,17 @@ async def test_pages_of_others_watch_nothing(serve_sqlite: Serve) -> None:
 
 async def test_a_token_that_was_revoked_shows_nothing_more(serve_sqlite: Serve) -> None:
     async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
-        server.api.state.hub.pace = Pace(ping=0.2)
+        server.api.state.hub.pace = Pace(ping=0.2, comment=0.2)
         writer = await Writer.begin(store)
         await writer.say()
         secret = await server.token("viewer")
-        async with watching(url, f"/ws/job/{writer.job}/logs/", secret) as client:
+        async with (
+            watching(url, f"/ws/job/{writer.job}/logs/", secret) as client,
+            streaming(url, f"/jobs/{writer.job}/logs", secret) as events,
+        ):
             assert (await receive(client))["seq"] == 0
             (revoked,) = [token for token in await store.tokens(user="viewer") if token.hint == hint_of(secret)]
             await store.revoke_token(revoked.id)
             server.api.state.authenticate.forget(token=revoked.id)  # as the server that revokes it does
             assert await closed(client) == 4401
+            assert [event["event"] async for event in events if "event" in event] == ["task_log_message", "refused"]

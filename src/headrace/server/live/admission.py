@@ -1,5 +1,6 @@
 """Who may watch what: the same answer for a WebSocket and an event stream."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from fastapi import WebSocket
@@ -7,9 +8,11 @@ from fastapi.requests import HTTPConnection
 
 from headrace.app import App
 from headrace.core.accounts import Scope
+from headrace.core.errors import StoreError
 from headrace.server.access import authenticate
 from headrace.server.auth.caller import Caller
 from headrace.server.faces.ids import id_of
+from headrace.server.live.messages import Position, read_position
 from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
 from headrace.server.problems import Problem
 
@@ -48,6 +51,22 @@ async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
                 raise Problem(404, "Not Found", f"no job {id}")
             _check(caller, job.owner, f"job {id}")
             return JobStatus(number) if kind == "status" else JobLogs(number)
+
+
+async def still_known(connection: HTTPConnection) -> None:
+    """Whoever has watched for long: a token that was revoked meanwhile shows nothing more. Problem."""
+    with suppress(StoreError):  # nobody is sent away because nobody can be asked
+        await caller_of(connection)
+
+
+def read_after(text: str | None, source: Source) -> Position | None:
+    """Where they want to go on from. Problem(422)."""
+    if not text or not source.parts:
+        return None
+    try:
+        return read_position(text, parts=source.parts)
+    except ValueError:
+        raise Problem(422, "Unprocessable Content", f"after={text[:50]} is no place in this sequence") from None
 
 
 def subprotocol(websocket: WebSocket) -> str | None:

@@ -50,6 +50,7 @@ class Hub:
         self._by_hint: dict[str, set[_Tail]] = {}
         self._watchers: set[Watcher] = set()
         self._readers = asyncio.Semaphore(_READERS)
+        self._replays = asyncio.Semaphore(_READERS)
         self._services: list[asyncio.Task[None]] = []
         self._has_ended = False
 
@@ -109,6 +110,11 @@ class Hub:
             self._watchers.discard(watcher)
             if not tail.topic.watchers:
                 self._forget(tail)
+
+    async def read_back[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], /) -> T:
+        """For one who comes late: a few at a time, however many come at once."""
+        async with self._replays:
+            return await self.read(act)
 
     async def read[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], /) -> T:
         """The store lives on a loop of its own: nothing here waits for a database on the server's."""

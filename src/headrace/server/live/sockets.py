@@ -9,11 +9,10 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from headrace.core.errors import HeadraceError
 from headrace.server.access import the_app
-from headrace.server.live.admission import caller_of, source_of, subprotocol
-from headrace.server.live.messages import PING, Position, read_position
+from headrace.server.live.admission import caller_of, read_after, source_of, still_known, subprotocol
+from headrace.server.live.messages import PING, Position
 from headrace.server.live.pace import FAREWELL
 from headrace.server.live.serving import the_hub
-from headrace.server.live.sources import Source
 from headrace.server.live.watchers import Dropped, Ended, Watcher
 from headrace.server.problems import Problem
 
@@ -32,7 +31,7 @@ class Close(IntEnum):
     TRY_AGAIN = 1013
 
 
-_CODES = {401: Close.NOT_AUTHENTICATED, 403: Close.NO_ACCESS, 404: Close.NOT_FOUND}
+_CODES = {422: Close.MALFORMED, 401: Close.NOT_AUTHENTICATED, 403: Close.NO_ACCESS, 404: Close.NOT_FOUND}
 
 
 @router.websocket("/ws/job/{id}/status/")
@@ -74,7 +73,7 @@ async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:
     try:
         caller = await caller_of(websocket)
         source = await source_of(await the_app(websocket), caller, kind, id)
-        after, hub = _after(websocket, source), the_hub(websocket)
+        after, hub = read_after(websocket.query_params.get("after"), source), the_hub(websocket)
         async with hub.watching(source, ping=hub.pace.ping) as watcher:
             listener = asyncio.create_task(_listen(websocket, watcher))
             try:
@@ -84,8 +83,6 @@ async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:
                 listener.cancel()
     except Problem as problem:
         return _CODES.get(problem.status, Close.TRY_AGAIN), problem.detail or problem.title
-    except ValueError as error:
-        return Close.MALFORMED, str(error)
     except Dropped:
         return Close.TOO_SLOW, "too slow: go on with ?after=<last seq>"
     except Ended:
@@ -108,7 +105,7 @@ async def _send(websocket: WebSocket, watcher: Watcher, after: Position | None, 
             await send(message.text)
         if watcher.ping_due:
             watcher.ping_due = False
-            await caller_of(websocket)  # a token that was revoked meanwhile shows nothing more
+            await still_known(websocket)
             await send(PING)
         else:
             await watcher.wait()
@@ -122,8 +119,3 @@ async def _listen(websocket: WebSocket, watcher: Watcher) -> None:
                 break
     finally:
         watcher.end()
-
-
-def _after(websocket: WebSocket, source: Source) -> Position | None:
-    text = websocket.query_params.get("after")
-    return None if text is None or not source.parts else read_position(text, parts=source.parts)

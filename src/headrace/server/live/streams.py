@@ -13,9 +13,9 @@ from headrace.core.accounts import Scope
 from headrace.core.errors import HeadraceError
 from headrace.server.access import TheApp, permit
 from headrace.server.auth.caller import Caller
-from headrace.server.live.admission import source_of
+from headrace.server.live.admission import read_after, source_of, still_known
 from headrace.server.live.hub import Hub
-from headrace.server.live.messages import PING_EVENT, Position, read_position
+from headrace.server.live.messages import PING_EVENT, Message, Position
 from headrace.server.live.pace import FAREWELL
 from headrace.server.live.serving import the_hub
 from headrace.server.live.sources import Source
@@ -36,8 +36,9 @@ _HEADERS = [
 class EventStream(Response):
     media_type = "text/event-stream"
 
-    def __init__(self, hub: Hub, source: Source, after: Position | None, *, follow: bool) -> None:
+    def __init__(self, request: Request, hub: Hub, source: Source, after: Position | None, *, follow: bool) -> None:
         super().__init__()
+        self._request = request
         self._hub = hub
         self._source = source
         self._after = after
@@ -62,9 +63,11 @@ class EventStream(Response):
                 finally:
                     listener.cancel()
         except Dropped:
-            return b'event: dropped\ndata: {"type":"dropped"}\n\n'
+            return _last_word("dropped")
+        except Problem:
+            return _last_word("refused")
         except HeadraceError:
-            return b'event: unavailable\ndata: {"type":"unavailable"}\n\n'
+            return _last_word("unavailable")
         except (Ended, OSError):
             pass
         return b""
@@ -82,9 +85,14 @@ class EventStream(Response):
                 await write(message.event(buffered=False))
             if watcher.ping_due:
                 watcher.ping_due = False
+                await still_known(self._request)
                 await write(PING_EVENT)
             else:
                 await watcher.wait()
+
+
+def _last_word(kind: str) -> bytes:
+    return Message(kind, {}).event(buffered=False)
 
 
 async def _listen(receive: Receive, watcher: Watcher) -> None:
@@ -98,13 +106,9 @@ LastEvent = Annotated[str | None, Header(alias="Last-Event-ID")]
 Follow = Annotated[bool, Query(description="false: what is there, and the end")]
 
 
-def _answer(request: Request, source: Source, after: str | None, last_event: str | None, follow: bool) -> EventStream:
-    text = last_event or after  # a browser that comes back has the old URL, and the newer place in the header
-    try:
-        position = None if not text or not source.parts else read_position(text, parts=source.parts)
-    except ValueError as error:
-        raise Problem(422, "Unprocessable Content", str(error)) from None
-    return EventStream(the_hub(request), source, position, follow=follow)
+def _answer(request: Request, source: Source, after: str | None, last: str | None, follow: bool) -> EventStream:
+    # A browser that comes back has the old URL, and the newer place in the header.
+    return EventStream(request, the_hub(request), source, read_after(last or after, source), follow=follow)
 
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}

@@ -72,11 +72,11 @@ class Watcher:
             yield self._attach(topic.end - topic.source.late_join)
             return
         if after is None:
-            page, after = await self._hub.read(topic.source.last)
+            page, after = await self._hub.read_back(topic.source.last)
             yield page
             after = (page[-1].position or after) if page else after
         while not topic.covers(after):
-            page = await self._hub.read(lambda store, behind=after: topic.source.behind(store, behind, PAGE))
+            page = await self._hub.read_back(lambda store, behind=after: topic.source.behind(store, behind, PAGE))
             if not page:
                 break
             yield page

@@ -146,7 +146,8 @@ class Accounting(Part):
     async def tokens(self, *, user: str | None = None, kind: TokenKind | None = None) -> list[TokenRecord]:
         if not is_storable(user):
             return []
-        found = await self.database.read(lambda transaction: transaction.rows("tokens", {"user": user, "kind": kind}))
+        query = "tokens" if user is None else "tokens_of_user"
+        found = await self.database.read(lambda transaction: transaction.rows(query, {"user": user, "kind": kind}))
         return [rows.token_record(row, instant) for row in found]
 
     async def touch_tokens(self, ids: Sequence[int]) -> None:

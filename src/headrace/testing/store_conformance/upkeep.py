@@ -28,7 +28,7 @@ async def promote_says_when_the_next_is_due(ledger: Ledger) -> None:
 
 @cases.add("F60")
 async def promote_is_bounded(ledger: Ledger) -> None:
-    """F60: 250 retries are due; each call makes 100 of them ready, says that more are due, and the third is the last."""
+    """F60: 250 retries are due; each call makes 100 of them ready and says that more are due, the third is the last."""
     await ledger.enqueue(*[task() for _ in range(250)])
     await ledger.finish("a", *[failed(claim, delay=0.05) for claim in await ledger.claim("a", 250)])
     await ledger.let_pass(0.1)

@@ -70,11 +70,14 @@ FROM headrace_tokens AS t CROSS JOIN headrace_users AS u ON u.name = t."user"
 WHERE t.digest = :digest AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > :now) AND NOT u.disabled
 
 -- name: tokens
--- Newest first. NULL: of everybody, of every kind.
+-- Newest first. NULL: of every kind.
 SELECT id, "user", kind, label, hint, scopes, created_at, expires_at, last_used_at, revoked_at
-FROM headrace_tokens
-WHERE (:user IS NULL OR "user" = :user) AND (:kind IS NULL OR kind = :kind)
-ORDER BY created_at DESC, id DESC
+FROM headrace_tokens WHERE :kind IS NULL OR kind = :kind ORDER BY created_at DESC, id DESC
+
+-- name: tokens_of_user
+-- The same of one user.
+SELECT id, "user", kind, label, hint, scopes, created_at, expires_at, last_used_at, revoked_at
+FROM headrace_tokens WHERE "user" = :user AND (:kind IS NULL OR kind = :kind) ORDER BY created_at DESC, id DESC
 
 -- name: touch_tokens
 -- They were used now.

@@ -4,19 +4,33 @@ from headrace.core.accounts import Role
 from headrace.core.payload import loads
 from headrace.core.task import NewTask
 from headrace.server.auth.caller import Caller
+from headrace.workflows.builtin import APPROVED, COLLECT
+
+_OF_FUNCTIONS = frozenset({"coroutine", "child", "thread"})
+_OF_WORKFLOWS = frozenset({APPROVED, COLLECT})
 
 
 def needs_approval(caller: Caller, task: NewTask) -> bool:
-    """Commands of users always wait; a function does where it was declared so: `@app.task(approval="operator")`.
+    """Commands of users always wait, and so does whatever runs as freely as one: a function that is named by its path
+    and imported for it. A registered task does where it was declared so: `@app.task(approval="operator")`.
 
     Admins never wait, operators only for what was declared to need an admin. Nor does anybody in a server without
     users, where the caller is an admin. Nothing is placed or reserved for a task that waits: approved it joins its
     queue, and takes what is free then.
     """
+    if caller.role is Role.ADMIN:
+        return False
     asked = asked_role(task.options)
-    if task.kind != "command" and asked is None:
+    if asked is None and not is_free(task):
         return False
     return not caller.role.reaches(Role(asked) if asked in Role else Role.OPERATOR)
+
+
+def is_free(task: NewTask) -> bool:
+    """Whether it runs what nobody registered. Its kind alone does not say so: what a worker goes by is the pool."""
+    # Read, not searched: a client may write the word in other ways.
+    by_path = bool(loads(task.options).get("entrypoint")) and task.name not in _OF_WORKFLOWS
+    return task.kind != "function" or task.pool not in _OF_FUNCTIONS or by_path
 
 
 def asked_role(options: str) -> str | None:

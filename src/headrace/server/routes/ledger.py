@@ -14,8 +14,10 @@ from headrace.app import App
 from headrace.client.results import stored_text
 from headrace.core.accounts import Scope
 from headrace.core.errors import HeadraceError, NotFound
+from headrace.core.payload import dumps, loads
 from headrace.core.task import NewTask, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, authenticate, permit
+from headrace.server.auditing import audited
 from headrace.server.auth.approving import needs_approval
 from headrace.server.auth.caller import Caller
 from headrace.server.problems import Problem, problem_of
@@ -23,6 +25,8 @@ from headrace.store.base import Store
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
 from headrace.store.http.verbs import VERBS, Form, Verb, form_of
+
+_SAID = (int, str, bool, list, tuple)  # of the arguments of an act, in the audit log
 
 router = APIRouter(prefix="/ledger", tags=["ledger"])
 
@@ -62,7 +66,12 @@ async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Fo
     async def act(store: Store) -> Any:
         return await getattr(store, verb)(**allowed)
 
-    answer = await app.engine.run(act)
+    if wanted.scope is Scope.CONTROL:
+        said: dict[str, Any] = {name: value for name, value in allowed.items() if isinstance(value, _SAID)}
+        async with audited(app, caller, f"ledger.{verb}", wanted.subject, said):
+            answer = await app.engine.run(act)
+    else:
+        answer = await app.engine.run(act)
     if verb == "get":
         answer = {id: await _whole(app, record) for id, record in answer.items()}
     return form.write_answer(answer)
@@ -72,10 +81,13 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
     """The arguments, cut down to what is theirs. Raises Problem(403) for what is not."""
     match wanted.subject:
         case "new tasks":
-            return {"tasks": [_submitted(app, caller, task) for task in arguments["tasks"]]}
+            return {"tasks": await _all_submitted(app, caller, arguments["tasks"])}
         case "new job":
             job: WiredJob = arguments["job"]
-            tasks = tuple(_submitted(app, caller, task) for task in job.tasks)
+            tasks = tuple(await _all_submitted(app, caller, job.tasks))
+            hooks = [hook for hook in (job.on_success, job.on_failure) if hook is not None]
+            if any(hook.approval for hook in await _all_submitted(app, caller, hooks)):
+                raise Problem(403, "Forbidden", "what runs when a job ends waits for nobody: it cannot need approval")
             return {"job": dataclasses.replace(job, tasks=tasks, owner=caller.owns_as).job()}
         case "tasks":
             await _must_be_theirs(app, caller, wanted, arguments.get("ids", arguments.get("tasks", ())))
@@ -102,10 +114,28 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
     return arguments
 
 
+async def _all_submitted(app: App, caller: Caller, tasks: Iterable[NewTask]) -> list[NewTask]:
+    """In the caller's name; the word of the client does not count. Raises Problem(403) where one of them would reach
+    what is another's: their job, their results by an edge, their place by a key."""
+    made = [_submitted(app, caller, task) for task in tasks]
+    if not caller.controls_all:
+        for job in {task.job for task in made if task.job is not None}:
+            await _must_be_their_job(app, caller, VERBS["enqueue"], job)
+        upstream = {edge.task for task in made for edge in task.after if not edge.local}
+        await _must_be_theirs(app, caller, VERBS["get"], upstream)
+        if any(key.on_conflict == "replace" for task in made for key in task.keys):
+            raise Problem(403, "Forbidden", "to replace a task that holds a key is for operators: it may be another's")
+    return made
+
+
 def _submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
-    """In the caller's name; the word of the client does not count."""
-    waits = task.approval or needs_approval(caller, task)
-    return dataclasses.replace(task, owner=caller.owns_as, approval=waits)
+    declared = app.registry.get(task.name)
+    role = None if declared is None else declared.options.approval
+    options = task.options
+    if role is not None:
+        options = dumps({**loads(options), "approval": {"role": role.value}})
+    asked = dataclasses.replace(task, options=options)
+    return dataclasses.replace(asked, owner=caller.owns_as, approval=task.approval or needs_approval(caller, asked))
 
 
 async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[int]) -> None:

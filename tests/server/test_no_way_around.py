@@ -1,0 +1,107 @@
+"""A user's token, in the hands of somebody who means harm: no way around approval, and none to what is another's."""
+
+from typing import Any
+
+import pytest
+
+from tests.server.routed import make_app, routed
+from tests.server.serving import Serve, Serving
+
+V1 = "/api/v1"
+COMMAND = {"command": {"argv": ["true"]}}
+WIRED = {"name": "add", "arguments": '{"a":1,"b":2}'}
+ARGV = '{"argv":["true"]}'
+
+
+async def enqueued(server: Serving, **task: Any) -> Any:
+    return await server.user.post(f"{V1}/ledger/enqueue", json={"tasks": [{**WIRED, **task}]})
+
+
+async def state(server: Serving, id: int) -> str:
+    return (await server.admin.get(f"{V1}/tasks/{id}")).json()["state"]
+
+
+@pytest.mark.requirement("K71")
+async def test_a_command_that_was_cancelled_and_runs_again_waits_again(serve: Serve):
+    """K71: who may not run it directly cannot bring it about by two acts on their own task either."""
+    async with routed(serve) as server:
+        id = (await server.user.post(f"{V1}/tasks", json=COMMAND)).json()["id"]
+        assert (await server.user.post(f"{V1}/tasks/{id}/cancel")).status_code == 200
+        assert (await server.user.post(f"{V1}/tasks/{id}/retry")).status_code == 200
+        assert await state(server, id) == "pending_approval"
+        job = (await server.user.post(f"{V1}/jobs", json={"name": "j", "tasks": [COMMAND]})).json()["id"]
+        await server.user.post(f"{V1}/jobs/{job}/cancel")
+        assert (await server.user.post(f"{V1}/jobs/{job}/retry-failed")).status_code == 200
+        (node,) = (await server.user.get(f"{V1}/jobs/{job}/graph")).json()["nodes"]
+        assert node["state"] == "pending_approval"
+
+
+@pytest.mark.requirement("K71")
+async def test_a_command_by_another_name_waits_as_well(serve_sqlite: Serve):
+    """K71: what runs as a command, or as any function that can be imported, is one, whatever its kind says."""
+    async with routed(serve_sqlite) as server:
+        ways = (
+            {"kind": "command", "pool": "command", "name": "command", "arguments": ARGV},
+            {"kind": "function", "pool": "command", "arguments": ARGV},
+            {"name": "os.system", "options": '{"entrypoint":true}', "arguments": '{"command":"true"}'},
+            {"name": "os.system", "options": '{"entry\\u0070oint": 1}', "arguments": '{"command":"true"}'},
+        )
+        for way in ways:
+            answer = await enqueued(server, **way)
+            assert answer.status_code == 200, answer.text
+            assert await state(server, answer.json()[0][0]) == "pending_approval", way
+        for hook in ("on_success", "on_failure"):
+            job = {"name": "j", "tasks": [WIRED], hook: {**WIRED, **ways[1]}}
+            refused = await server.user.post(f"{V1}/ledger/create_job", json={"job": job})
+            assert refused.status_code == 403, hook
+        # What workflows themselves are made of needs nobody's word.
+        collect = {"name": "headrace.workflows.builtin.collect", "options": '{"entrypoint":true}'}
+        answer = await enqueued(server, **collect, arguments='{"results":[]}')
+        assert await state(server, answer.json()[0][0]) == "pending"
+
+
+@pytest.mark.requirement("K71")
+async def test_a_task_that_asks_for_approval_asks_for_it_whatever_the_client_says(serve_sqlite: Serve):
+    """K71: the declaration that counts is the server's."""
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="deploy", approval="operator")
+    async def deploy() -> None: ...
+
+    async with routed(serve_sqlite, app) as server:
+        made = (await server.user.post(f"{V1}/tasks", json={"name": "deploy"})).json()
+        assert made["state"] == "pending_approval"
+        answer = await enqueued(server, name="deploy", arguments="{}", options="{}")
+        assert await state(server, answer.json()[0][0]) == "pending_approval"
+        assert (await server.operator.post(f"{V1}/tasks", json={"name": "deploy"})).json()["state"] == "pending"
+
+
+@pytest.mark.requirement("K106")
+async def test_nothing_of_anothers_is_reached_through_what_one_submits(serve: Serve):
+    """K106: not their jobs, not their results by an edge, not their tasks by a key, not their ids."""
+    async with routed(serve) as server:
+        theirs = (await server.other.post(f"{V1}/tasks", json={"name": "add", "args": [1, 2]})).json()["id"]
+        call = {"name": "add", "args": [1, 2]}
+        job = (await server.other.post(f"{V1}/jobs", json={"name": "j", "tasks": [call]})).json()
+        keyed = {**call, "unique": "k"}
+        held = (await server.other.post(f"{V1}/tasks", json=keyed)).json()["id"]
+        edge = {"task": theirs, "kind": "on_success", "input": 0}
+        replacing = {"scope": "unique", "key": "k", "on_conflict": "replace"}
+        for harm in ({"job": job["id"]}, {"after": [edge]}, {"keys": [replacing]}):
+            refused = await enqueued(server, **harm)
+            assert refused.status_code == 403, (harm, refused.text)
+        wired = {"name": "j", "tasks": [{**WIRED, "after": [edge]}]}
+        assert (await server.user.post(f"{V1}/ledger/create_job", json={"job": wired})).status_code in (403, 422)
+        mine = (await server.user.post(f"{V1}/jobs", json={"name": "j", "tasks": [call]})).json()
+        refused = await server.user.post(f"{V1}/jobs/{mine['id']}/tasks", json={"tasks": [call], "after": [theirs]})
+        assert refused.status_code in (403, 404, 409, 422)
+        assert (await server.other.get(f"{V1}/tasks/{held}")).json()["arguments"] == {"a": 1, "b": 2}
+        assert (await server.other.get(f"{V1}/jobs/{job['id']}")).json()["total"] == 1
+
+
+async def test_acts_through_the_ledger_are_on_the_list(serve_sqlite: Serve):
+    async with routed(serve_sqlite) as server:
+        id = (await server.user.post(f"{V1}/tasks", json={"name": "add", "args": [1, 2]})).json()["id"]
+        assert (await server.user.post(f"{V1}/ledger/cancel", json={"ids": [id]})).status_code == 200
+        (entry,) = (await server.admin.get(f"{V1}/audit", params={"act": "ledger.cancel"})).json()["items"]
+        assert (entry["actor"], entry["outcome"], entry["detail"]["ids"]) == ("user", "done", [id])

@@ -13,6 +13,7 @@ from headrace.core.errors import ArgumentError, DefinitionError, OptionError
 from headrace.core.payload import Codec
 from headrace.core.states import TaskState
 from headrace.store.connect import sqlite_path
+from headrace.worker.scheduling import declare_schedules
 from tests.client.draining import drain
 
 
@@ -208,3 +209,16 @@ def test_an_annotation_that_comes_later(sqlite_app: App):
     assert Later is not None
     with pytest.raises(OptionError):
         sqlite_app.events.declare()
+
+
+async def test_a_worker_writes_them_when_it_starts_and_removes_what_the_code_has_no_more(app: App):
+    @app.on_event("paid")
+    @app.task(name="listener")
+    async def listener(key: str) -> None: ...
+
+    async def start(code: App) -> list[tuple[str, str | None]]:
+        await app.engine.run(lambda store: declare_schedules(code, store, "shop", stopping=asyncio.Event()))
+        return [(record.name, record.declared_by) for record in await app.events.asubscriptions()]
+
+    assert await start(app) == [("listener@paid", "shop:app")]
+    assert await start(App(app.url)) == []

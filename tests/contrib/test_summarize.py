@@ -294,6 +294,7 @@ LEAKS: dict[str, Answer] = {
     "an error in the stream that quotes it": answers.error_in_stream(502, quote_key=True),
     "a body that is no JSON": answers.body(f"<p>Bearer {KEY}</p>", content_type="text/html", status=400),
     "an answer that repeats it": answers.text(f"the key is {KEY}"),
+    "an answer that repeats it in pieces": answers.text(["the key is ", KEY[:9], KEY[9:30], f"{KEY[30:]}, and more"]),
     "cut": answers.cut(),
     "cut at once": answers.cut_at_once(),
     "malformed": answers.malformed(f'{{"{KEY}'),
@@ -313,6 +314,7 @@ def test_the_key_is_nowhere(room: Room, chat: ChatServer, case: str, caplog: pyt
     assert chat.asked[0].headers["authorization"] == f"Bearer {KEY}"  # else the rest proves nothing
     assert KEY not in caplog.text
     assert KEY not in _everything(room.app.url)
+    assert KEY[9:30] not in _everything(room.app.url)
     assert str(handle.id) in _everything(room.app.url)
 
 

@@ -252,7 +252,15 @@ def _blocks(plans: list[dict[str, Any]]) -> int:
 
 
 def _touched(plans: list[dict[str, Any]]) -> set[str]:
-    return {node["Relation Name"] for plan in plans for node in _nodes(plan["Plan"]) if "Relation Name" in node}
+    nodes = [node for plan in plans for node in _nodes(plan["Plan"]) if "Relation Name" in node]
+    return {node["Relation Name"] for node in nodes if _has_worked(node)}
+
+
+def _has_worked(node: dict[str, Any]) -> bool:
+    """A part of a statement that found nothing to do stands in its plan, too."""
+    if node["Node Type"] == "ModifyTable":
+        return any(below["Actual Rows"] for below in node["Plans"])
+    return node["Actual Loops"] > 0
 
 
 def _check_plans(plans: list[dict[str, Any]]) -> None:

@@ -109,9 +109,10 @@ def test_a_log_ref_leads_to_the_lines_of_its_execution(sqlite_url: str, folder: 
     app = App(sqlite_url)
     (task,) = app.tasks.list()
     first, second = app.tasks.attempts(task.id)
-    assert [line.line for line in app.tasks.logs(first.log_ref)] == ['kept by attempt 1 {"step": 1}']
-    assert [line.line for line in app.tasks.logs(second.log_ref)] == ['kept by attempt 2 {"step": 1}']
-    assert len(app.tasks.logs(task.log_ref)) == len(app.tasks.logs(task.id)) == 2
+    said = ["said", 'kept by attempt 1 {"step": 1}'], ["said", 'kept by attempt 2 {"step": 1}', "with more"]
+    assert [line.line for line in app.tasks.logs(first.log_ref)] == said[0]
+    assert [line.line for line in app.tasks.logs(second.log_ref)] == said[1]
+    assert len(app.tasks.logs(task.log_ref)) == len(app.tasks.logs(task.id)) == 5
     shown = json.loads(
         headrace(folder, "tasks", "show", str(task.id), "--json", HEADRACE_DATABASE_URL=sqlite_url).stdout
     )

@@ -38,6 +38,7 @@ class ChatService:
         """The whole answer; `on_text` is called with each piece as it comes."""
         limit = self._settings.timeout
         pieces: list[str] = []
+        held = ""
         try:
             async with asyncio.timeout(limit) as patience:
                 async with aclosing(self._pieces(messages)) as answer:
@@ -46,7 +47,9 @@ class ChatService:
                         if piece:
                             patience.reschedule(asyncio.get_running_loop().time() + limit)
                             pieces.append(piece)
-                            on_text(self._without_key(piece))
+                            said, held = self._sayable(held + piece)
+                            if said:
+                                on_text(said)
         except (TimeoutError, httpx.TimeoutException) as error:
             if isinstance(error, NetworkTimeout):
                 raise
@@ -57,6 +60,8 @@ class ChatService:
         text = self._without_key("".join(pieces)).strip()
         if not text:
             raise BrokenAnswer(f"{self._who} gave an answer without text")
+        if held:
+            on_text(held)
         return text
 
     async def _pieces(self, messages: list[dict[str, str]]) -> AsyncGenerator[str]:
@@ -154,6 +159,13 @@ class ChatService:
     def _without_key(self, text: str) -> str:
         """A service may quote the key that it was given."""
         return text.replace(self._key, "***")
+
+    def _sayable(self, text: str) -> tuple[str, str]:
+        """What can be shown now, and the end of it that may be the beginning of the key."""
+        text = self._without_key(text)
+        most = min(len(self._key) - 1, len(text))
+        kept = next((n for n in range(most, 0, -1) if text.endswith(self._key[:n])), 0)
+        return text[: len(text) - kept], text[len(text) - kept :]
 
     def __repr__(self) -> str:
         return f"<ChatService {self._settings.model}>"

@@ -1,6 +1,7 @@
 """Logging in: one answer for whatever is wrong, and a lock after too many tries."""
 
 import asyncio
+import logging
 from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
@@ -15,6 +16,7 @@ from headrace.server.options import ServerOptions
 from headrace.server.problems import Problem
 
 _LONGEST_LABEL = 200
+log = logging.getLogger("headrace.server")
 
 
 @value
@@ -32,9 +34,9 @@ class Logins:
         # Those who guess at one name stand in line: many at once would all be tried before the first is counted.
         self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def begin(self, name: str, password: str, *, label: str) -> Login:
-        """A session. Problem 401, always the same, for a wrong name, a wrong password, and a user who is locked,
-        disabled or has no password.
+    async def verified(self, name: str, password: str) -> UserRecord:
+        """Who has this name and this password. Problem 401, always the same, for a wrong name, a wrong password, and a
+        user who is locked, disabled or has no password.
         """
         line = self._lines.get(name)
         if line is None:
@@ -47,17 +49,17 @@ class Logins:
             if user is None or not verdict.good:
                 # A locked one is not counted: whoever knows a name could keep its owner out for good.
                 if user is not None and hashed is not None:
-                    most, lock = self._options.lockout_after, self._options.lockout
-                    await self._app.engine.run(lambda store: store.login_failed(name, most=most, lock=lock))
+                    await self._count(name)
                 raise self._refused()
             if verdict.stale:
                 fresh = await self._passwords.hash(password)
                 user = await self._app.engine.run(lambda store: store.change_user(name, password=fresh))
             if user.failed_logins:
                 await self._app.engine.run(lambda store: store.login_succeeded(name))
-            return await self._session(user, label)
+            return user
 
-    async def _session(self, user: UserRecord, label: str) -> Login:
+    async def begin(self, user: UserRecord, *, label: str) -> Login:
+        """A session of somebody who was verified."""
         secret = new_secret()
         session = NewToken(
             user=user.name,
@@ -73,6 +75,12 @@ class Logins:
         except (NotFound, WrongState):  # disabled, or given another password, at this moment
             raise self._refused() from None
         return Login(user=user, token=token, secret=secret)
+
+    async def _count(self, name: str) -> None:
+        most, lock = self._options.lockout_after, self._options.lockout
+        user = await self._app.engine.run(lambda store: store.login_failed(name, most=most, lock=lock))
+        if user is not None and _is_locked(user):
+            log.warning("user %s cannot log in for %g s, after %d wrong passwords in a row", name, lock, most)
 
     def _refused(self) -> Problem:
         minutes = round(self._options.lockout / 60)

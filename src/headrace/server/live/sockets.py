@@ -62,10 +62,11 @@ async def system(websocket: WebSocket) -> None:
 async def _serve(websocket: WebSocket, kind: str, id: str) -> None:
     await websocket.accept(subprotocol=subprotocol(websocket))
     # Whoever is gone needs no last word, and one that does not read is not waited for.
-    with contextlib.suppress(WebSocketDisconnect, OSError, RuntimeError, TimeoutError):
+    with contextlib.suppress(WebSocketDisconnect, OSError):
         code, reason = await _watched(websocket, kind, id)
-        async with asyncio.timeout(FAREWELL):
-            await websocket.close(code, reason[:_LONGEST_REASON])
+        with contextlib.suppress(RuntimeError, TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                await websocket.close(code, reason[:_LONGEST_REASON])
 
 
 async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:

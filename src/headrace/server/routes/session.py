@@ -28,9 +28,10 @@ async def log_in(body: LogIn, request: Request, response: Response, app: TheApp,
         raise Problem(409, "Conflict", "this server has no users: nobody needs to log in")
     require_same_origin(request)
     logins = cast("Logins", request.app.state.logins)
-    login = await logins.begin(body.name, body.password.get_secret_value(), label=request.headers.get("user-agent", ""))
-    async with audited(app, login.user.name, "session.begin", f"token/{login.token.id}"):
-        _set_cookies(response, login.secret, options)
+    user = await logins.verified(body.name, body.password.get_secret_value())
+    async with audited(app, user.name, "session.begin", f"user/{user.name}"):
+        login = await logins.begin(user, label=request.headers.get("user-agent", ""))
+    _set_cookies(response, login.secret, options)
     return SessionAnswer(
         name=login.user.name,
         role=login.user.role,

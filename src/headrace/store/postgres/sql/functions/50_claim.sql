@@ -93,20 +93,24 @@ BEGIN
         -- The first claim of a job starts it, in the same statement. The state is compared so that no index on it is
         -- used: jobs are looked up by the ids that were claimed, however many others wait. Counters, then the job, as
         -- everybody locks them.
-        SELECT c.job
-        FROM (SELECT DISTINCT taken.job FROM taken WHERE taken.job IS NOT NULL) AS claimed
-        JOIN headrace.jobs j ON j.id = claimed.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
-        JOIN headrace.job_counts c ON c.job = j.id
-        ORDER BY c.job
-        FOR UPDATE OF c
+        SELECT counted.job
+        FROM (SELECT DISTINCT taken.job FROM taken WHERE taken.job IS NOT NULL ORDER BY taken.job) AS claimed
+        CROSS JOIN LATERAL (
+            SELECT c.job FROM headrace.job_counts c
+            WHERE c.job = claimed.job AND EXISTS (
+                SELECT FROM headrace.jobs j
+                WHERE j.id = claimed.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
+            )
+            FOR UPDATE OF c
+        ) AS counted
     ), begun AS (
         UPDATE headrace.jobs j
         SET state = 'running', started_at = clock.at, deadline_at = clock.at + make_interval(secs => j.timeout)
         FROM clock, fresh
-        WHERE j.id = fresh.job AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
+        WHERE j.id = ANY (ARRAY[fresh.job]) AND j.started_at IS NULL AND (j.state = 'pending') IS TRUE
         RETURNING j.id
     ), raised AS (
-        UPDATE headrace.job_counts c SET seq = c.seq + 1 FROM begun WHERE c.job = begun.id
+        UPDATE headrace.job_counts c SET seq = c.seq + 1 FROM begun WHERE c.job = ANY (ARRAY[begun.id])
         RETURNING c.job, c.seq - 1 AS number, c.total, c.completed, c.failed, c.cancelled
     ), noted AS (
         INSERT INTO headrace.job_events (job, seq, at, state, total, completed, failed, cancelled)

@@ -139,7 +139,18 @@ def loop() -> Iterator[asyncio.Runner]:
 def test_the_whole_document(serve_sqlite: Serve, loop: asyncio.Runner):
     """K106: whatever is asked, and in whatever way, the word that is in all of `other`'s things is in no answer to
     `user`, nor to nobody."""
-    serving = routed(serve_sqlite)
+    play_document(serve_sqlite, loop, examples=sized(small=2, full=10))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_whole_document_on_postgresql(postgres_url: str, loop: asyncio.Runner):
+    """What one database takes the other may not: NUL, numbers beyond 64 bits, instants beyond the calendar."""
+    play_document(Serve(postgres_url), loop, examples=6)
+
+
+def play_document(serve: Serve, loop: asyncio.Runner, *, examples: int) -> None:
+    serving = routed(serve)
     server = loop.run(serving.__aenter__())
     seen = Counter[tuple[str, int]]()
     try:
@@ -152,7 +163,7 @@ def test_the_whole_document(serve_sqlite: Serve, loop: asyncio.Runner):
             @seed(SEED)  # by itself hypothesis would take one from the text of `play`, and read that for every example
             @settings(
                 derandomize=False,
-                max_examples=sized(small=2, full=10),
+                max_examples=examples,
                 deadline=None,
                 database=None,
                 phases=[Phase.generate],

@@ -120,9 +120,8 @@ def test_what_is_no_json_is_refused_where_it_is_said(works: Works) -> None:
     assert list(handle.stream()) == []
 
 
-@pytest.mark.requirement("T-R9")
 def test_lines_are_there_when_the_task_has_ended(works: Works) -> None:
-    """T-R9: what a task said is in the ledger no later than its end: nothing is waited for after `wait`, which is
+    """What a task said is in the ledger no later than its end: nothing is waited for after `wait`, which is
     shorter than the second in which lines are flushed."""
     for text in ("one", "two", "three"):
         handle = works.says.enqueue(text)

@@ -105,3 +105,16 @@ async def test_acts_through_the_ledger_are_on_the_list(serve_sqlite: Serve):
         assert (await server.user.post(f"{V1}/ledger/cancel", json={"ids": [id]})).status_code == 200
         (entry,) = (await server.admin.get(f"{V1}/audit", params={"act": "ledger.cancel"})).json()["items"]
         assert (entry["actor"], entry["outcome"], entry["detail"]["ids"]) == ("user", "done", [id])
+
+
+@pytest.mark.requirement("K75")
+async def test_who_may_not_decide_may_not_by_the_ledger_either(serve_sqlite: Serve):
+    """K75: the user not even about their own task, the operator not about one that asks for an admin."""
+    async with routed(serve_sqlite) as server:
+        answer = await enqueued(server, approval=True, options='{"approval":{"role":"admin"}}')
+        id = answer.json()[0][0]
+        given = {"task": id, "approved": True, "by": "admin"}
+        for person, status in ((server.user, 403), (server.viewer, 403), (server.operator, 403), (server.admin, 200)):
+            assert await state(server, id) == "pending_approval"
+            assert (await person.post(f"{V1}/ledger/decide", json=given)).status_code == status
+        assert await state(server, id) == "pending"

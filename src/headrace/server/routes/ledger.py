@@ -18,7 +18,7 @@ from headrace.core.payload import dumps, loads
 from headrace.core.task import NewTask, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, authenticate, permit
 from headrace.server.auditing import audited
-from headrace.server.auth.approving import needs_approval
+from headrace.server.auth.approving import asked_role, may_decide, needs_approval
 from headrace.server.auth.caller import Caller
 from headrace.server.problems import Problem, problem_of
 from headrace.store.base import Store
@@ -102,6 +102,9 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
         case "jobs":
             if (owner := caller.only_own) is not None:
                 arguments["owner"] = owner
+        case "decision":
+            await _must_be_their_decision(app, caller, arguments["task"])
+            arguments["by"] = caller.name or arguments["by"]
         case "operators" | "schedules" | "events":
             if wanted.scope is Scope.READ and caller.sees_all:
                 return arguments
@@ -144,6 +147,12 @@ async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[
     found: Mapping[int, TaskRecord] = await app.engine.run(lambda store: store.get(list(ids)))
     for record in found.values():
         _check(caller, wanted, record.owner, f"task {record.id}")
+
+
+async def _must_be_their_decision(app: App, caller: Caller, task: int) -> None:
+    record = await app.tasks.aget(task)
+    if not may_decide(caller, asked_role(record.options)):
+        raise Problem(403, "Forbidden", f"task {task} is decided by another role than {caller.role.value!r}")
 
 
 async def _must_be_their_job(app: App, caller: Caller, wanted: Verb, job: int) -> None:

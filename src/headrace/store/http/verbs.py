@@ -37,6 +37,9 @@ class Verb(NamedTuple):
     subject: Subject
 
 
+# Ids that one call may name, and rows that one answer holds (of an outline: ten times as many).
+MOST_AT_ONCE = 1000
+
 _READ, _SUBMIT, _CONTROL = Scope.READ, Scope.SUBMIT, Scope.CONTROL
 
 VERBS: Mapping[str, Verb] = {

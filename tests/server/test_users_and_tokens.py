@@ -218,7 +218,7 @@ async def test_an_act_that_the_server_failed_at_is_closed_as_failed(
 async def test_what_was_asked_before_a_revocation_is_not_kept_after_it(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A look at the ledger that is under way while its token is revoked: it saw the token, and must not bring it back."""
+    """A look at the ledger that is under way while its token is revoked has seen it, and does not bring it back."""
     async with serve() as server:
         secret = await server.token("viewer")
         tokens = (await server.client(secret).get("/api/v1/tokens")).json()["items"]

@@ -88,7 +88,10 @@ class JobLogs:
 
 
 class TaskSource:
-    """Its lines in the order of claims and numbers, and its state. Who comes late sees lines of its latest claim."""
+    """Its lines in the order of claims and numbers, and its state. Who comes late sees lines of its latest claim.
+
+    Lines that a worker writes after it has lost its claim are behind nobody who has seen a line of the next one: they
+    are in the log (REST), and not shown here. In a job's own sequence they have a number like all others."""
 
     parts = 2
     late_join = LATE_JOIN

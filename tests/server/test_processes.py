@@ -192,3 +192,16 @@ def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
         assert (me["auth"], me["role"]) == (False, "admin")
         assert "hr_" not in server.said
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize("trusted", [(), ("--trust-proxy", "127.0.0.1")])
+def test_forwarded_headers_count_only_from_a_proxy_that_was_named(tmp_path: Path, trusted: tuple[str, ...]) -> None:
+    """Otherwise everybody has as many addresses as they like, and the rate limit holds for nobody."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    variables = {"HEADRACE_RATE_LIMIT": "3", "FORWARDED_ALLOW_IPS": "*"}
+    with command(tmp_path, url, "server", *trusted, **variables) as running:
+        codes = [
+            httpx.get(f"{running.url}/api/docs", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(5)
+        ]
+    assert codes == [200] * (5 if trusted else 3) + [429] * (0 if trusted else 2)

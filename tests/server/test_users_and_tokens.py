@@ -1,5 +1,6 @@
 """Admins and users; everyone and their tokens. Every act is on the list."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -154,9 +155,9 @@ async def test_a_credential_is_asked_for_once_and_a_revocation_elsewhere_is_seen
         asked: list[str] = []
         ask = door._ask
 
-        async def counted(digest: str) -> Any:
+        async def counted(generation: int, digest: str) -> Any:
             asked.append(digest)
-            return await ask(digest)
+            return await ask(generation, digest)
 
         monkeypatch.setattr(door, "_ask", counted)
         for _ in range(5):
@@ -212,3 +213,34 @@ async def test_an_act_that_the_server_failed_at_is_closed_as_failed(
         assert answer.status_code == 500
         [entry] = await server.app.engine.run(lambda store: store.audit())
     assert (entry.outcome, entry.request) == ("Internal Server Error", "r-1")
+
+
+async def test_what_was_asked_before_a_revocation_is_not_kept_after_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at the ledger that is under way while its token is revoked has seen it, and does not bring it back."""
+    async with serve() as server:
+        secret = await server.token("viewer")
+        tokens = (await server.client(secret).get("/api/v1/tokens")).json()["items"]
+        shown = max(int(token["id"]) for token in tokens)
+        authenticate: authenticating.Authenticator = server.api.state.authenticate
+        authenticate.forget(token=shown)
+        looked, go_on = asyncio.Event(), asyncio.Event()
+        run = server.app.engine.run
+
+        async def late(*arguments: Any, **more: Any) -> Any:
+            found = await run(*arguments, **more)
+            looked.set()
+            await go_on.wait()
+            return found
+
+        monkeypatch.setattr(server.app.engine, "run", late)
+        asking = asyncio.create_task(authenticate.find(secret))
+        await asyncio.wait_for(looked.wait(), 30)
+        monkeypatch.undo()
+        assert (await server.admin.delete(f"/api/v1/tokens/{shown}")).status_code == 204
+        during = await asyncio.wait_for(server.client(secret).get("/api/v1/session"), 30)  # it asks for itself
+        go_on.set()
+        assert await asking is not None, "it was asked before"
+        after = await server.client(secret).get("/api/v1/session")
+    assert (during.status_code, after.status_code) == (401, 401)

@@ -42,6 +42,9 @@ def run(
             log_config=None,
             access_log=False,
             server_header=False,
+            # Uvicorn by itself believes whoever is on this machine, and an environment variable of its own.
+            proxy_headers=bool(options.trust_proxy),
+            forwarded_allow_ips=list(options.trust_proxy),
             timeout_graceful_shutdown=_GRACE,
             ws_max_size=max(options.body_limit, 65_536),
             # A message goes to thousands as it is: to compress it for each of them costs more than the server has.

@@ -28,6 +28,7 @@ from headrace.server.auth.caller import Caller
 from headrace.server.faces.asynctaskflow_records import TaskBody, Word, body_of, states_of, waits_for_retry, word_of
 from headrace.server.faces.ids import id_of, uuid_of
 from headrace.server.figures import ratio_of
+from headrace.server.probes import TheProbes
 from headrace.server.problems import Problem
 from headrace.store.base import COUNTED_AT_MOST, CancelAnswer, Store
 from headrace.store.removing import DeleteAnswer
@@ -198,9 +199,13 @@ async def get_dlq_tasks(app: TheApp, caller: Reader, limit: Limit = 100) -> list
 
 
 @router.get("/health", tags=["health"])
-async def health_check(app: TheApp) -> HealthStatus:
+async def health_check(app: TheApp, probes: TheProbes) -> HealthStatus:
     """Whether the database answers and a worker is active, by the workers' own heartbeats. Asks nobody, needs no token,
-    and answers within two seconds whatever is wrong."""
+    and answers within two seconds whatever is wrong. `timestamp` says when it was looked at: once a second at most."""
+    return await probes.ask("health", lambda: _health(app))
+
+
+async def _health(app: App) -> HealthStatus:
     breakers: dict[str, str] = {}
     database = workers = False
     try:

@@ -24,7 +24,9 @@ def add_user(transaction: Transaction, name: str, role: Role, password: str | No
 
 def add_first_admin(transaction: Transaction, name: str, token: NewToken) -> TokenRecord | None:
     if transaction.row("any_user") is not None:
-        return None
+        # Perhaps an earlier call with this token, whose answer was lost.
+        row = transaction.row("token_of_digest", (token.digest,))
+        return None if row is None else rows.token_record(row, instant)
     add_user(transaction, name, Role.ADMIN, None)
     return add_token(transaction, token, None)
 
@@ -119,6 +121,13 @@ class Accounting(Part):
         if not rows.is_user_name(name):
             raise rows.unknown_user(name)
         return await self.database.write(lambda transaction: change_user(transaction, name, role, password, disabled))
+
+    async def renew_password(self, name: str, *, verified: str, fresh: str) -> UserRecord | None:
+        if not rows.is_user_name(name):
+            return None
+        said = {"name": name, "verified": verified, "fresh": fresh}
+        row = await self.database.write(lambda transaction: transaction.row("renew_password", said))
+        return None if row is None else rows.user_record(row, instant)
 
     async def login_failed(self, name: str, *, most: int, lock: float) -> UserRecord | None:
         if not rows.is_user_name(name):

@@ -37,6 +37,11 @@ SET role = coalesce($2, role), password = coalesce($3, password), disabled = coa
 WHERE name = $1
 RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at;
 
+-- name: renew_password
+-- The same password, hashed anew; one that was changed meanwhile stays. An earlier try of this call may have done it.
+UPDATE headrace.users SET password = $3 WHERE name = $1 AND password IN ($2, $3) AND NOT disabled
+RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at;
+
 -- name: revoke_sessions
 -- Whoever was logged in has to log in again.
 UPDATE headrace.tokens SET revoked_at = clock_timestamp()

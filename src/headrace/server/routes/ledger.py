@@ -5,7 +5,7 @@ role needs one, what they ask for is looked up with its owner.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
@@ -14,13 +14,14 @@ from headrace.app import App
 from headrace.client.results import stored_text
 from headrace.core.accounts import Scope
 from headrace.core.errors import HeadraceError, NotFound
-from headrace.core.payload import dumps, loads
+from headrace.core.schedule import NewSchedule
 from headrace.core.task import NewTask, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, authenticate, permit
 from headrace.server.auditing import audited
-from headrace.server.auth.approving import asked_role, may_decide, needs_approval
+from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
 from headrace.server.problems import Problem, problem_of
+from headrace.server.submitting import declared, owned, require_direct
 from headrace.store.base import Store
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
@@ -62,6 +63,8 @@ async def call(
 
 async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
     allowed = await _own(app, caller, wanted, arguments)
+    if verb in ("put_schedules", "resume_schedule", "run_schedule"):
+        await _must_run_directly(app, caller, allowed)
 
     async def act(store: Store) -> Any:
         return await getattr(store, verb)(**allowed)
@@ -120,7 +123,7 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
 async def _all_submitted(app: App, caller: Caller, tasks: Iterable[NewTask]) -> list[NewTask]:
     """In the caller's name; the word of the client does not count. Raises Problem(403) where one of them would reach
     what is another's: their job, their results by an edge, their place by a key."""
-    made = [_submitted(app, caller, task) for task in tasks]
+    made = [owned(caller, declared(app, task)) for task in tasks]
     if not caller.controls_all:
         for job in {task.job for task in made if task.job is not None}:
             await _must_be_their_job(app, caller, VERBS["enqueue"], job)
@@ -131,22 +134,23 @@ async def _all_submitted(app: App, caller: Caller, tasks: Iterable[NewTask]) -> 
     return made
 
 
-def _submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
-    declared = app.registry.get(task.name)
-    role = None if declared is None else declared.options.approval
-    options = task.options
-    if role is not None:
-        options = dumps({**loads(options), "approval": {"role": role.value}})
-    asked = dataclasses.replace(task, options=options)
-    return dataclasses.replace(asked, owner=caller.owns_as, approval=task.approval or needs_approval(caller, asked))
-
-
 async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[int]) -> None:
     if _is_free(caller, wanted):
         return
     found: Mapping[int, TaskRecord] = await app.engine.run(lambda store: store.get(list(ids)))
     for record in found.values():
         _check(caller, wanted, record.owner, f"task {record.id}")
+
+
+async def _must_run_directly(app: App, caller: Caller, arguments: dict[str, Any]) -> None:
+    """What a schedule enqueues waits for nobody: those who make it run may run its task."""
+    given: Sequence[NewSchedule] = arguments.get("schedules", ())
+    for schedule in given:
+        require_direct(app, caller, schedule.task)
+    if "name" in arguments:
+        found = await app.engine.run(lambda store: store.get_schedule(arguments["name"]))
+        if found is not None:
+            require_direct(app, caller, found.task)
 
 
 async def _must_be_their_decision(app: App, caller: Caller, task: int) -> None:

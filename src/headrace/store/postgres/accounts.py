@@ -117,6 +117,7 @@ class Accounts:
             token.hint,
             rows.scopes_text(token),
             token.ttl,
+            token.not_after,
         )
         await connection.execute(self._queries["insert_token"], id, *said)
         [row] = await connection.fetch(self._queries["token_of_digest"], token.digest)

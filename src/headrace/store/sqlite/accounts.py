@@ -6,6 +6,7 @@ import orjson
 
 from headrace.core.accounts import AuditRecord, Credential, NewAudit, NewToken, Role, TokenKind, TokenRecord, UserRecord
 from headrace.store import account_rows as rows
+from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.inspection import instant
@@ -75,11 +76,18 @@ def add_token(transaction: Transaction, token: NewToken, password: str | None) -
         "hint": token.hint,
         "scopes": rows.scopes_text(token),
         "now": transaction.now,
-        "expires_at": None if token.ttl is None else transaction.now + seconds_to_micros(token.ttl),
+        "expires_at": _expires_at(token, transaction.now),
     }
     row = transaction.row("insert_token", parameters)
     assert row is not None
     return rows.token_record(row, instant)
+
+
+def _expires_at(token: NewToken, now: int) -> int | None:
+    ends = [] if token.ttl is None else [now + seconds_to_micros(token.ttl)]
+    if token.not_after is not None:
+        ends.append(to_micros(token.not_after))
+    return min(ends, default=None)
 
 
 def write_audit(transaction: Transaction, entries: Sequence[NewAudit]) -> list[int]:

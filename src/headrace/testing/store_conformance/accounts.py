@@ -220,6 +220,20 @@ async def a_token_is_found_by_its_digest(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def a_token_ends_by_the_earlier_of_two(ledger: Ledger) -> None:
+    await ledger.store.add_user("ada", Role.USER)
+    end = (await ledger.store.now()).replace(microsecond=7) + timedelta(hours=1)
+    for n, (ttl, expected) in enumerate(((None, end), (86_400.0, end))):
+        made = await ledger.store.add_token(_token(digest=f"d{n}", ttl=ttl, not_after=end))
+        assert made.expires_at == expected
+    sooner = await ledger.store.add_token(_token(digest="sooner", ttl=60.0, not_after=end))
+    assert sooner.expires_at == sooner.created_at + timedelta(minutes=1)
+    past = end - timedelta(days=1)
+    assert (await ledger.store.add_token(_token(digest="past", not_after=past))).expires_at == past
+    assert await ledger.store.find_token("past") is None
+
+
+@cases.add()
 async def an_expired_token_is_none(ledger: Ledger) -> None:
     await ledger.store.add_user("ada", Role.USER)
     made = await ledger.store.add_token(_token(ttl=0.05))

@@ -77,7 +77,8 @@ SELECT password FROM headrace.users WHERE name = $1 AND NOT disabled FOR SHARE;
 -- name: insert_token
 -- A second try of the same call finds its digest.
 INSERT INTO headrace.tokens (id, "user", kind, label, digest, hint, scopes, created_at, expires_at)
-SELECT $1::bigint, $2, $3, $4, $5, $6, $7, instant.at, instant.at + make_interval(secs => $8::double precision)
+SELECT $1::bigint, $2, $3, $4, $5, $6, $7, instant.at,
+    least(instant.at + make_interval(secs => $8::double precision), $9::timestamptz) -- which passes over NULL
 FROM (SELECT clock_timestamp() AS at OFFSET 0) AS instant
 ON CONFLICT (digest) DO NOTHING;
 

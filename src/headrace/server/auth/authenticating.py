@@ -73,8 +73,7 @@ class Authenticator:
         if kind == "session":
             _check_page(connection, secret)
         self._used.add(credential.token.id)
-        user, token = credential.user, credential.token
-        return caller_of(user.name, user.role, token.scopes, token=token.id, is_session=kind == "session")
+        return caller_of(credential)
 
     async def find(self, secret: str) -> Credential | None:
         if not looks_like_one(secret):

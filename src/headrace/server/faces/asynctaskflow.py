@@ -5,7 +5,6 @@ specification keeps tasks; with us that is the database, and so `redis` in `/hea
 """
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
@@ -30,6 +29,7 @@ from headrace.server.faces.ids import id_of, uuid_of
 from headrace.server.figures import ratio_of
 from headrace.server.probes import TheProbes
 from headrace.server.problems import Problem
+from headrace.server.submitting import owned
 from headrace.store.base import COUNTED_AT_MOST, CancelAnswer, Store
 from headrace.store.removing import DeleteAnswer
 
@@ -111,8 +111,7 @@ async def create_task(given: Summarize, app: TheApp, caller: Submitter) -> TaskR
             "No summarize task",
             "this app has no summarize task: call headrace.contrib.summarize.register(app) where its tasks are defined",
         ) from None
-    new = dataclasses.replace(task.prepare(content=given.content), owner=caller.owns_as)
-    (answer,) = await app.engine.enqueue([new])
+    (answer,) = await app.engine.enqueue([owned(caller, task.prepare(content=given.content))])
     return TaskResponse(task_id=uuid_of(answer.id), state=Word.PENDING)
 
 

@@ -269,8 +269,7 @@ async def test_a_retry_by_hand_is_as_young_as_the_retry(flow: Open, chat: ChatSe
     async with flow() as made:
         task = made.app.get_task("summarize").using(max_age=0.001)
         handle = await task.aenqueue(content="old")
-        await asyncio.sleep(0.01)
-        await made.on_store(lambda store: store.expire())
+        await eventually(lambda: made.on_store(lambda store: store.expire()))
         task_id = str(uuid_of(handle.id))
         body = await made.detail(task_id, by="operator")
         assert (body["state"], body["error_history"]) == ("DLQ", [])

@@ -95,13 +95,31 @@ def command(folder: Path, url: str, *words: str, **variables: str) -> Iterator[R
         print(log.read_text()[-4000:])
 
 
-def run(folder: Path, url: str, *words: str) -> "subprocess.CompletedProcess[str]":
+# Each in a process of its own, as it would be typed; what all of them import is imported once.
+REFUSED = """
+import json, os, sys
+import headrace.cli.root, headrace.server.listening
+from headrace.cli import main
+
+for words in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        sys.argv = ["headrace", *words]
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(f"ended with {code}", file=sys.stderr, flush=True)
+"""
+
+
+def refusals(folder: Path, url: str, *commands: tuple[str, ...]) -> list[str]:
+    """What each of them says, which ends with its exit code."""
     (folder / "tasks.py").write_text(TASKS)
-    return subprocess.run(
-        [sys.executable, "-m", "headrace.cli", words[0], "tasks:app", *words[1:]],
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED, json.dumps([(name, "tasks:app", *words) for name, *words in commands])],
         cwd=folder, env={**os.environ, "HEADRACE_DATABASE_URL": url}, capture_output=True, text=True, timeout=CEILING,
-        check=False,
+        check=True,
     )  # fmt: skip
+    return re.findall(r"(?s).*?ended with -?\d+\n", done.stderr)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -120,20 +138,13 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_a_server_prints_its_address_and_the_first_token_once_and_stops_when_told(store_url: str, tmp_path: Path):
-    with command(tmp_path, store_url, "server") as server:
+def test_a_server_prints_its_address_and_the_first_token_and_stops_when_told(sqlite_url: str, tmp_path: Path):
+    with command(tmp_path, sqlite_url, "server") as server:
         url, token = server.url, server.token
         me = httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING)
         assert (me.status_code, me.json()["name"], me.json()["role"]) == (200, "admin", "admin")
         assert httpx.get(f"{url}/api/v1/session", timeout=CEILING).status_code == 401
         assert server.stop() == 0, server.said
-    said = len((tmp_path / "said.log").read_text())
-    with command(tmp_path, store_url, "server") as again:
-        wait_until(lambda: "serves its API on" in again.said[said:], CEILING)
-        url = re.findall(r"serves its API on (http://\S+?)[;,]", again.said)[-1]
-        assert httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
-        assert "hr_" not in again.said[said:], "a second start makes no admin"
-        assert again.stop(signal.SIGINT) == 0, again.said
 
 
 def test_up_works_and_serves_and_both_stop_together(empty_url: str, tmp_path: Path):
@@ -186,10 +197,14 @@ def accepts(place: tuple[str, int]) -> bool:
 def test_up_ends_when_its_api_does_and_the_api_when_up_is_killed(sqlite_url: str, tmp_path: Path):
     with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
         assert up.url
+        token = up.token
         up.api().kill()
         assert up.process.wait(CEILING) == 1, up.said
         assert "the API has ended by itself" in up.said
+    (tmp_path / "said.log").unlink()
     with command(tmp_path, sqlite_url, "up", "--children", "0") as up:
+        assert httpx.get(f"{up.url}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
+        assert "hr_" not in up.said, "a second start makes no admin"
         api = up.api()
         up.process.kill()
         api.wait(CEILING)
@@ -203,22 +218,18 @@ def test_up_without_an_api_serves_none(sqlite_url: str, tmp_path: Path):
         assert "serves its API" not in up.said
 
 
-@pytest.mark.parametrize("name", ["server", "up"])
-def test_a_port_in_use_is_said_with_what_to_do(sqlite_url: str, tmp_path: Path, name: str):
+def test_what_cannot_be_served_is_said_with_what_to_do(sqlite_url: str, tmp_path: Path):
+    """A port in use, and no users where others reach it: of `server` and of `up`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = run(tmp_path, sqlite_url, name, "--port", str(port))
-    assert done.returncode == 2, done.stderr
-    assert f"port {port} on 127.0.0.1 is in use" in done.stderr
-    assert "--port" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("name", ["server", "up"])
-def test_no_auth_is_refused_where_others_reach_it(sqlite_url: str, tmp_path: Path, name: str):
-    done = run(tmp_path, sqlite_url, name, "--no-auth", "--host", "0.0.0.0", "--port", "0")
-    assert done.returncode == 2, done.stderr
-    assert "--no-auth-for-everyone" in done.stderr
+        port = str(taken.getsockname()[1])
+        in_use, open_door = ("--port", port), ("--no-auth", "--host", "0.0.0.0", "--port", "0")
+        said = refusals(
+            tmp_path, sqlite_url, ("server", *in_use), ("up", *in_use), ("server", *open_door), ("up", *open_door)
+        )
+    assert len(said) == 4, said
+    assert all(each.endswith("ended with 2\n") and "Traceback" not in each for each in said), said
+    assert all(f"port {port} on 127.0.0.1 is in use" in each and "--port" in each for each in said[:2]), said
+    assert all("--no-auth-for-everyone" in each for each in said[2:]), said
 
 
 def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
@@ -226,7 +237,7 @@ def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
         me = httpx.get(f"{server.url}/api/v1/session", timeout=CEILING).json()
         assert (me["auth"], me["role"]) == (False, "admin")
         assert "hr_" not in server.said
-        assert server.stop() == 0
+        assert server.stop(signal.SIGINT) == 0
 
 
 @pytest.mark.parametrize("trusted", [(), ("--trust-proxy", "127.0.0.1")])

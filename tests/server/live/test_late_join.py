@@ -33,8 +33,8 @@ async def test_a_late_joiner_sees_the_last_500_lines_and_then_what_comes(serve: 
 @pytest.mark.chaos
 @pytest.mark.requirement("R89", "R90")
 async def test_joining_while_lines_are_written(serve: Serve) -> None:
-    """Ten come one after the other while a thousand lines a second are written. Each sees a whole stretch up to the
-    end: no gap, no duplicate, in order."""
+    """One is there before, nine come one after the other while a thousand lines a second are written. Each sees a whole
+    stretch up to the end: no gap, no duplicate, in order."""
     total = sized(small=1500, full=8000)
     async with serve() as server, listening(server.api) as url, store_of(server.app) as store:
         writer = await Writer.begin(store)
@@ -44,7 +44,13 @@ async def test_joining_while_lines_are_written(serve: Serve) -> None:
             async with watching(url, f"/ws/job/{writer.job}/logs/", server.secrets["viewer"]) as client:
                 return await receive_until(client, total - 1)
 
-        *seen, _ = await asyncio.gather(*map(come, range(10)), writer.say_at(1000, total=total))
+        await writer.say()
+        async with watching(url, f"/ws/job/{writer.job}/logs/", server.secrets["viewer"]) as early:
+            first = await receive(early)
+            rest, *seen, _ = await asyncio.gather(
+                receive_until(early, total - 1), *map(come, range(1, 10)), writer.say_at(1000, total=total)
+            )
+        seen.append([first, *rest])
     for messages in seen:
         first = messages[0]["seq"]
         assert numbers(messages) == list(range(first, total))
@@ -52,7 +58,7 @@ async def test_joining_while_lines_are_written(serve: Serve) -> None:
         assert live == list(range(total - len(live), total))
         assert len(messages) - len(live) <= 500
         assert [message["message"] for message in messages] == [f"line {number}" for number in range(first, total)]
-    assert numbers(seen[0])[0] == 0
+    assert numbers(seen[-1])[0] == 0
 
 
 async def test_resuming_further_back_than_a_late_join(serve: Serve) -> None:

@@ -1,6 +1,7 @@
 """Who may watch what, and how they are told when they may not."""
 
 from contextlib import suppress
+from typing import Any
 
 import httpx
 import pytest
@@ -106,3 +107,22 @@ async def test_a_token_that_was_revoked_shows_nothing_more(serve_sqlite: Serve) 
             server.api.state.authenticate.forget(token=revoked.id)  # as the server that revokes it does
             assert await closed(client) == 4401
             assert [event["event"] async for event in events if "event" in event] == ["task_log_message", "refused"]
+
+
+@pytest.mark.parametrize("by", ["header", "subprotocol"])
+async def test_handshakes_are_requests(serve_sqlite: Serve, by: str) -> None:
+    """So many a minute of one token, however it is shown; more are refused before anything is accepted."""
+    async with serve_sqlite(requests_per_minute=5) as server, listening(server.api) as url:
+        secret = server.secrets["viewer"]
+        assert (await server.viewer.get("/api/v1/session")).status_code == 200, "from here on its token is known"
+        shown: dict[str, Any] = {"token": secret} if by == "header" else {"subprotocols": [f"headrace.token.{secret}"]}
+        for _ in range(5):
+            async with watching(url, "/ws/system/", **shown) as client:
+                assert (await receive(client))["type"] == "system"
+        with pytest.raises(InvalidStatus) as refused:
+            async with watching(url, "/ws/system/", **shown):
+                raise AssertionError("one too many")
+        async with watching(url, "/ws/system/", server.secrets["admin"]) as client:
+            assert (await receive(client))["type"] == "system", "another token has a bucket of its own"
+    assert refused.value.response.status_code == 429
+    assert 1 <= int(refused.value.response.headers["retry-after"]) <= 12

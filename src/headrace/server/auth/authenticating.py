@@ -24,6 +24,8 @@ from headrace.server.problems import Problem
 COOKIE = "headrace_session"
 CSRF_COOKIE = "headrace_csrf"
 CSRF_HEADER = "X-CSRF-Token"
+# What a browser's WebSocket offers, because it can send no other header: ["headrace.live", "headrace.token.<token>"].
+TOKEN_SUBPROTOCOL = "headrace.token."
 _GOOD_FOR = 5.0  # seconds for which a credential is trusted without asking: so late is a revocation seen
 _TOUCH_EACH = 60.0
 _MOST = 10_000
@@ -169,6 +171,9 @@ def secret_of(scope: Scope) -> tuple[str, TokenKind] | None:
     scheme, _, rest = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and rest.strip():
         return rest.strip(), "api"
+    offered: list[str] = scope.get("subprotocols") or []
+    if token := next((each for each in offered if each.startswith(TOKEN_SUBPROTOCOL)), None):
+        return token.removeprefix(TOKEN_SUBPROTOCOL), "api"
     secret = _cookie(headers.getlist("cookie"))
     return None if secret is None else (secret, "session")
 

@@ -127,6 +127,7 @@ class Pruned:
     events: int = 0
     tokens: int = 0
     audit: int = 0
+    job_events: int = 0  # of jobs that go once they have none: more may wait though nothing else went
     blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 

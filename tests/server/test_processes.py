@@ -1,5 +1,6 @@
 """`headrace server` and `headrace up` as they are typed, and called over a socket."""
 
+import json
 import os
 import re
 import signal
@@ -148,6 +149,40 @@ def test_up_works_and_serves_and_both_stop_together(empty_url: str, tmp_path: Pa
     assert not psutil.wait_procs(children, timeout=CEILING)[1], "nobody is left"
 
 
+def test_up_that_is_told_to_stop_answers_what_it_was_asked(sqlite_url: str, tmp_path: Path):
+    """The workers have long ended when the rest of the request comes: they take nothing from it."""
+    with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
+        address, token, api = httpx.URL(up.url), up.token, up.api()
+        body = json.dumps({"name": "add", "args": [1, 2]}).encode()
+        head = (
+            f"POST /api/v1/tasks HTTP/1.1\r\nHost: {address.host}\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        place = (address.host, address.port or 0)
+        with socket.create_connection(place, timeout=CEILING) as asking:
+            asking.sendall(head.encode() + body[:5])
+            # One that was asked later is answered: so this one has come.
+            assert httpx.get(f"{address}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
+            up.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not accepts(place), CEILING)
+            with suppress(psutil.TimeoutExpired):
+                api.wait(3)
+            with suppress(OSError):  # it has gone without a word
+                asking.sendall(body[5:])
+            answer = b""
+            with suppress(ConnectionError):
+                while more := asking.recv(65_536):
+                    answer += more
+            assert answer.startswith(b"HTTP/1.1 201 "), answer
+        assert up.process.wait(CEILING) == 0, up.said
+
+
+def accepts(place: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(place, timeout=CEILING):
+        return True
+    return False
+
+
 def test_up_ends_when_its_api_does_and_the_api_when_up_is_killed(sqlite_url: str, tmp_path: Path):
     with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
         assert up.url
@@ -192,3 +227,16 @@ def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
         assert (me["auth"], me["role"]) == (False, "admin")
         assert "hr_" not in server.said
         assert server.stop() == 0
+
+
+@pytest.mark.parametrize("trusted", [(), ("--trust-proxy", "127.0.0.1")])
+def test_forwarded_headers_count_only_from_a_proxy_that_was_named(tmp_path: Path, trusted: tuple[str, ...]) -> None:
+    """Otherwise everybody has as many addresses as they like, and the rate limit holds for nobody."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    variables = {"HEADRACE_RATE_LIMIT": "3", "FORWARDED_ALLOW_IPS": "*"}
+    with command(tmp_path, url, "server", *trusted, **variables) as running:
+        codes = [
+            httpx.get(f"{running.url}/api/docs", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(5)
+        ]
+    assert codes == [200] * (5 if trusted else 3) + [429] * (0 if trusted else 2)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from headrace.app import App
 from headrace.client.options import OptionArguments
 from headrace.core.errors import DuplicateTask
+from headrace.core.payload import dumps, loads
 from headrace.core.states import TaskState
 from headrace.core.task import Enqueued, NewTask, TaskRecord
 from headrace.server.auth.approving import needs_approval
@@ -44,6 +45,26 @@ def command(app: App, given: Command, options: OptionArguments) -> NewTask:
 def owned(caller: Caller, new: NewTask) -> NewTask:
     """In the caller's name, and waiting for somebody's word where their role may not run it directly."""
     return dataclasses.replace(new, owner=caller.owns_as, approval=new.approval or needs_approval(caller, new))
+
+
+def declared(app: App, task: NewTask) -> NewTask:
+    """With the role that its declaration here asks for, whatever whoever sent it says."""
+    registered = app.registry.get(task.name)
+    role = None if registered is None else registered.options.approval
+    if role is None:
+        return task
+    return dataclasses.replace(task, options=dumps({**loads(task.options), "approval": {"role": role.value}}))
+
+
+def require_direct(app: App, caller: Caller, task: NewTask) -> None:
+    """For what enqueues by itself and so can wait for nobody's word. Raises Problem(403)."""
+    if needs_approval(caller, declared(app, task)):
+        raise Problem(
+            403,
+            "Forbidden",
+            f"task {task.name} waits for approval when you submit it, and a schedule waits for nobody: only who may "
+            "run it directly makes it run by one",
+        )
 
 
 async def submit(app: App, caller: Caller, tasks: Sequence[NewTask]) -> list[Submitted]:

@@ -539,7 +539,10 @@ class Inspection(Protocol):
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
-        """(ref, seq, stream, line); a line written twice is kept once."""
+        """(ref, seq, stream, line); a line written twice is kept once.
+
+        Not fenced: what an attempt said is true also when its claim is not the task's any more. Such late lines are
+        in `logs`, in the place of their claim; whoever follows the task and is at a later claim is not shown them."""
         ...
 
     async def logs(

@@ -43,14 +43,14 @@ async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
             if task is None:
                 raise Problem(404, "Not Found", f"no task {id}")
             _check(caller, task.owner, f"task {id}")
-            return TaskSource(number)
+            return TaskSource(number, app.redaction)
         case _:
             number = _number(id, "job")
             job = await app.engine.run(lambda store: store.get_job(number))
             if job is None:
                 raise Problem(404, "Not Found", f"no job {id}")
             _check(caller, job.owner, f"job {id}")
-            return JobStatus(number) if kind == "status" else JobLogs(number)
+            return JobStatus(number) if kind == "status" else JobLogs(number, app.redaction)
 
 
 async def still_known(connection: HTTPConnection) -> None:

@@ -24,6 +24,7 @@ from headrace.server.ledger.bounds import bounded
 from headrace.server.ledger.seeing import Curtain, sees_secrets
 from headrace.server.ledger.submitting import must_be_told, refused, scheduled, submitted
 from headrace.server.problems import Problem, problem_of
+from headrace.server.submitting import require_direct
 from headrace.store.base import Store
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
@@ -65,6 +66,8 @@ async def call(
 
 async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
     allowed = await _own(app, caller, wanted, arguments)
+    if verb in ("resume_schedule", "run_schedule"):
+        await _must_run_directly(app, caller, arguments["name"])
 
     async def act(store: Store) -> Any:
         return await getattr(store, verb)(**allowed)
@@ -163,6 +166,13 @@ async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[
     found: Mapping[int, TaskRecord] = await app.engine.run(lambda store: store.get(list(ids)))
     for record in found.values():
         _check(caller, wanted, record.owner, f"task {record.id}")
+
+
+async def _must_run_directly(app: App, caller: Caller, schedule: str) -> None:
+    """What a schedule enqueues waits for nobody: those who make it run may run its task."""
+    found = await app.engine.run(lambda store: store.get_schedule(schedule))
+    if found is not None:
+        require_direct(app, caller, found.task)
 
 
 async def _must_be_their_decision(app: App, caller: Caller, task: int) -> None:

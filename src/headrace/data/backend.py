@@ -79,6 +79,20 @@ class Backend(Protocol):
         """
         ...
 
+    def write_run(
+        self, draft: Draft, schema: Schema, parts: Sequence[Sequence[RecordBatch]], *, replace: bool = False
+    ) -> ObjectMeta:
+        """As `write`, of rows that are in memory and cut into parts, for `read_part`. `read` gives all of them.
+
+        What is written twice with `replace` must be the same: who reads a part may get it from either.
+        """
+        ...
+
+    def read_part(self, ids: Sequence[str], part: int) -> Iterator[RecordBatch]:
+        """The rows of this part of each of these runs, run after run, all of one schema. A run that has fewer parts
+        has none. What this costs must not depend on the number of parts: as many ask as there are."""
+        ...
+
     def query(self, draft: Draft, sql: str, *, replace: bool = False) -> ObjectMeta:
         """Make an object of what a SQL query gives, run by the place itself. DataError where it cannot."""
         ...

@@ -131,6 +131,10 @@ class Data:
             meta = backend.write(draft, wanted, batches, replace=replace)
         return Object(meta.id, data=self, meta=meta)
 
+    def write_run(self, schema: Any, parts: Sequence[Sequence[Any]], *, id: str) -> ObjectMeta:
+        """Blocks, for a task that may be repeated: rows that are read a part at a time (`Backend.read_part`)."""
+        return self.backend.write_run(self._draft(None, None, id), schema, parts, replace=True)
+
     @blocking
     def open(self, id: str) -> Object:
         """The object of that id; NotFound when there is none."""

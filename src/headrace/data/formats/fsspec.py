@@ -9,7 +9,7 @@ from uuid import uuid4
 import fsspec
 
 from headrace.core.errors import DataError, MissingExtra
-from headrace.data.formats.files import Entry
+from headrace.data.formats.files import Entry, Load
 from headrace.store.connect import masked_url
 
 
@@ -48,6 +48,12 @@ class FsspecFiles:
 
     def load(self, folder: str, name: str) -> bytes:
         return cast("bytes", self._system.cat_file(self._path(folder, name)))
+
+    @contextlib.contextmanager
+    def ranges(self, folder: str, name: str) -> Generator[Load]:
+        path = self._path(folder, name)
+        # An open file would read ahead, 5 MB at a time.
+        yield lambda start, end: cast("bytes", self._system.cat_file(path, start=start, end=end))
 
     def publish(self, folder: str, name: str, content: bytes, *, replace: bool) -> None:
         target = self._path(folder, name)

@@ -144,8 +144,8 @@ class Maker:
         cuts, parts = f"{self.to}_cuts", max(1, len(rows))
         first = self.step(steps.find_boundaries).si(sides=[rows.whole()], to=cuts, by=by, parts=parts)
         runs = [self._run(rows, "sort", by, number, view) for number, view in enumerate(rows.views())]
-        merge = self.step(steps.merge_part)
-        merged = [merge.s(part=part, to=f"{self.to}_p{part}", by=by) for part in range(parts)]
+        merge, of = self.step(steps.merge_part), {"of": self.to, "runs": len(runs)}
+        merged = [merge.si(part=part, to=f"{self.to}_p{part}", by=by, **of) for part in range(parts)]
         return self._shuffled(first, runs, merged, given, cuts)
 
     def join(self, left: Slice, right: Slice, on: Sequence[str], how: str, suffix: str, given: Any) -> Flow[Any]:
@@ -156,8 +156,9 @@ class Maker:
         views = [*left.views(), *right.views()]
         runs = [self._run(left, "join", by, number, view) for number, view in enumerate(views)]
         part_of = self.step(steps.join_part)
+        of = {"of": self.to, "runs": [len(left), len(right)]}
         given_on = {"sides": [left.id, right.id], "on": list(on), "how": how, "suffix": suffix}
-        joined = [part_of.s(part=part, to=f"{self.to}_p{part}", left=len(left), **given_on) for part in range(parts)]
+        joined = [part_of.si(part=part, to=f"{self.to}_p{part}", **of, **given_on) for part in range(parts)]
         return self._shuffled(first, runs, joined, given, cuts)
 
     def nothing(self, given: Any) -> Flow[Any]:
@@ -166,12 +167,14 @@ class Maker:
 
     def _run(self, rows: Slice, label: str, by: Any, number: int, view: dict[str, Any]) -> Signature[Any]:
         name = f"{label} {view['table_id']} [{view['offset']}:{view['offset'] + view['limit']}]"
-        return self.step(steps.sort_run).s(chunk=number, view=view, to=f"{self.to}_r{number}", by=by).using(name=name)
+        (to,) = steps.run_ids(self.to, [number])
+        return self.step(steps.sort_run).s(chunk=number, view=view, to=to, by=by).using(name=name)
 
     def _shuffled(
         self, first: Flow[Any], runs: Sequence[Flow[Any]], parts: Sequence[Flow[Any]], given: Any, cuts: str
     ) -> Flow[Any]:
-        temporary = [cuts, *(f"{self.to}_r{number}" for number in range(len(runs)))]
+        temporary = [cuts, *steps.run_ids(self.to, range(len(runs)))]
         last = self.step(steps.finish_shuffle).s(to=self.to, empty=steps.write_schema(given), temporary=temporary)
-        # A group of one would pass its only result on as a list all the same: that is what its next step takes.
+        # The parts take nothing from the runs but that they are there: the ledger holds as much for each, however many
+        # there are. A group of one would pass its only result on as a list all the same: the last step takes that.
         return chain(first, group(runs), group(parts), last)

@@ -7,6 +7,7 @@ import asyncio
 import base64
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, cast
 
 from headrace.core.errors import DataError, NotFound, Permanent
@@ -15,7 +16,6 @@ from headrace.data.current import current_data
 from headrace.data.operations.callbacks import Callback, filtered, mapped, reduced, reduced_rows
 
 type Reference = dict[str, Any]
-type Run = dict[str, Any]  # a sorted object, and where in it each part begins
 
 # Rows of the keys that are looked at to find boundaries, over the whole table.
 _SAMPLES = 20_000
@@ -109,35 +109,47 @@ def find_boundaries(sides: list[dict[str, Any]], to: str, by: list[list[str]], p
     return _written(to, boundaries(_pa().concat_tables([schema.empty_table(), *samples]), keys, parts))
 
 
-def sort_run(cuts: Reference, chunk: int, view: Reference, to: str, by: list[list[str]]) -> Run:
-    """A chunk in the order of its keys, and where in it each part begins."""
+def sort_run(cuts: Reference, chunk: int, view: Reference, to: str, by: list[list[str]]) -> Reference:
+    """A chunk in the order of its keys, cut into parts where it is stored: where each begins is known to nobody else.
+    That is a number for each part and run, too many to be handed to every part."""
     from headrace.data.operations.shuffling import split
 
     with _naming(chunk, view):
         table, starts = split(_rows(view), _keys(by), _rows(cuts))
-    return {**_written(to, table), "starts": starts}
+    parts = [table.slice(start, end - start).to_batches() for start, end in pairwise(starts)]
+    current_data().write_run(table.schema, parts, id=to)
+    return {"table_id": to}
 
 
-def merge_part(runs: list[Run], part: int, to: str, by: list[list[str]]) -> Reference:
+def merge_part(of: str, runs: int, part: int, to: str, by: list[list[str]]) -> Reference:
     """One part of every run as one, sorted."""
     from headrace.data.operations.shuffling import merged
 
-    tables = _part_of(runs, part)
-    empty = current_data().meta(runs[0]["table_id"]).schema.empty_table()
-    return _written(to, merged(tables, _keys(by)) if tables else empty)
+    ids = run_ids(of, range(runs))
+    table = _part_of(ids, part)
+    if table is None:
+        return _written(to, current_data().meta(ids[0]).schema.empty_table())
+    return _written(to, merged([table], _keys(by)))
 
 
 def join_part(
-    runs: list[Run], part: int, to: str, sides: list[str], left: int, on: list[str], how: str, suffix: str
+    of: str, runs: list[int], part: int, to: str, sides: list[str], on: list[str], how: str, suffix: str
 ) -> Reference:
-    """One part of both sides: the first `left` runs are of the left one. Where one has no rows, it has columns."""
+    """One part of both sides, each of so many runs. Where one has no rows, it has columns."""
     from headrace.data.operations.shuffling import joined
 
+    left, right = runs
     both: list[Any] = []
-    for id, own in zip(sides, (runs[:left], runs[left:]), strict=True):
-        tables = _part_of(own, part) or [current_data().meta(id).schema.empty_table()]
-        both.append(_pa().concat_tables(tables).combine_chunks())
+    for id, own in zip(sides, (range(left), range(left, left + right)), strict=True):
+        table = _part_of(run_ids(of, own), part)
+        both.append(current_data().meta(id).schema.empty_table() if table is None else table.combine_chunks())
     return _written(to, joined(both[0], both[1], on, how, suffix))
+
+
+def run_ids(of: str, numbers: Iterable[int]) -> list[str]:
+    """The runs of an object that is sorted or joined. A part is told how many there are: a list of them in each would
+    be as many names as parts times runs."""
+    return [f"{of}_r{number}" for number in numbers]
 
 
 def finish_shuffle(parts: list[Reference], to: str, empty: str, temporary: list[str]) -> Reference:
@@ -265,17 +277,11 @@ def _sample(side: dict[str, Any], names: Sequence[str], parts: int) -> Generator
             yield _pa().Table.from_batches(batches)
 
 
-def _part_of(runs: Sequence[Run], part: int) -> list[Any]:
-    """Of each run its rows of this part; there may be fewer parts than were planned, when keys repeat."""
-    found: list[Any] = []
-    for run in runs:
-        starts = run["starts"]
-        if part + 1 < len(starts) and starts[part] < starts[part + 1]:
-            reference = {"table_id": run["table_id"], "offset": starts[part]}
-            rows = _rows({**reference, "limit": starts[part + 1] - starts[part]})
-            # A copy of just these: a slice would keep all of the row group that it was cut from, one for each run.
-            found.append(rows.take(_pa().array(range(rows.num_rows))))
-    return found
+def _part_of(runs: Sequence[str], part: int) -> Any:
+    """Of each run its rows of this part, in a table; None when there are none. There may be fewer parts than were
+    planned, when keys repeat."""
+    batches = list(current_data().backend.read_part(runs, part)) if runs else []
+    return _pa().Table.from_batches(batches) if batches else None
 
 
 _STEPS: dict[str, Callable[..., Any]] = {

@@ -17,14 +17,14 @@ gives pytest one test for each case; or, without a class:
         exercise(case, lambda: MyBackend(…))
 """
 
-from headrace.testing.data_conformance import concat, memory, processes, pruning, slices, types, writing
+from headrace.testing.data_conformance import concat, memory, processes, pruning, runs, slices, types, writing
 from headrace.testing.data_conformance.case import Case, exercise
 from headrace.testing.data_conformance.stand import Stand
 from headrace.testing.data_conformance.suite import DataConformance
 
 __all__ = ["Case", "DataConformance", "Stand", "all_cases", "exercise"]
 
-_CONCERNS = (writing, types, slices, concat, pruning, processes, memory)
+_CONCERNS = (writing, types, slices, concat, runs, pruning, processes, memory)
 
 
 def all_cases() -> list[Case]:

@@ -12,6 +12,7 @@ from headrace.core.errors import DataError, NotFound, ObjectExists, StoreUnavail
 from headrace.data.backend import Draft, ObjectMeta, RecordBatch, Schema
 from headrace.data.formats.clickhouse.address import parse
 from headrace.data.formats.clickhouse.columns import (
+    PART,
     ROW,
     VERSION,
     Column,
@@ -33,6 +34,7 @@ pa: Any = cast("Any", pyarrow)
 _AS_TEXT = re.compile(r"(Nullable\()?(UUID|IPv4|IPv6|Enum8|Enum16|JSON|Object|Dynamic|Variant)\b")
 _AS_DATETIME64 = re.compile(r"(?:Nullable\()?DateTime(?:\(('[^']*')\))?\)?")
 _PARTS_AT_ONCE = 100  # of an object that is put together: one statement, one insert on the disk
+_RUN = "_headrace_run"
 _WIDE = re.compile(r"\bU?Int(128|256)\b")
 
 
@@ -97,6 +99,14 @@ class ClickHouseBackend:
                     raise (_gone(names) if error.code == UNKNOWN_TABLE else error) from None
             return stage.publish(replace=replace)
 
+    def write_run(
+        self, draft: Draft, schema: Schema, parts: Sequence[Sequence[RecordBatch]], *, replace: bool = False
+    ) -> ObjectMeta:
+        stage = self._stage(draft, schema, replace=replace, run=True)
+        with stage.open():
+            stage.insert(_numbered(number, batch) for number, part in enumerate(parts) for batch in part)
+            return stage.publish(replace=replace)
+
     def query(self, draft: Draft, sql: str, *, replace: bool = False) -> ObjectMeta:
         # As a subquery it can be nothing but a SELECT; the line break ends a comment in its last line.
         source = f"({sql.strip().rstrip(';')}\n)"
@@ -138,6 +148,43 @@ class ClickHouseBackend:
         record = self._record(id)
         return self._pages(record, _chosen(record.meta, columns), offset, limit)
 
+    def read_part(self, ids: Sequence[str], part: int) -> Iterator[RecordBatch]:
+        """A hundred runs in one statement. Whether a run was replaced meanwhile makes no difference, since it is the
+        same then; but that all of its rows came must be asked."""
+        if unknown := [id for id in ids if not is_id(id)]:
+            raise self._missing(unknown[0])
+        for some in batched(ids, _PARTS_AT_ONCE):
+            record = self._record(some[0])
+            columns = columns_of(record.meta.schema)
+            names = [name for column in columns for name in column.names] or [ROW]
+            chosen = ", ".join(quoted(name) for name in names)
+            where = [f"FROM {quoted(id)} WHERE {quoted(PART)} = {part}" for id in some]
+            counts = " UNION ALL ".join(
+                f"SELECT {run} AS run, count() AS rows {each}" for run, each in enumerate(where)
+            )
+            try:
+                with self._connections.client() as client:
+                    found = {run: rows for run, rows in client.query(counts).result_rows if rows}
+                if not found:
+                    continue
+                selects = (
+                    f"SELECT {chosen}, {run} AS {_RUN}, {quoted(ROW)} AS {_RUN}_row {where[run]}" for run in found
+                )
+                statement = f"SELECT {chosen} FROM ({' UNION ALL '.join(selects)}) ORDER BY {_RUN}, {_RUN}_row"
+                with self._connections.client() as client:
+                    answer = client.raw_query(statement, fmt="ArrowStream")
+                batches: Any = [batch for batch in pa.ipc.open_stream(answer) if batch.num_rows]
+            except Refused as error:
+                if error.code == UNKNOWN_TABLE:
+                    raise _gone(f"{some[0]}, or one after it,") from None
+                raise
+            except pa.ArrowInvalid as error:
+                raise _cut_off(some[0], str(error)) from None
+            if (came := sum(batch.num_rows for batch in batches)) != sum(found.values()):
+                raise _cut_off(some[0], f"{came} rows came of {sum(found.values())}")
+            for batch in batches:
+                yield decode(batch, columns)
+
     def _pages(
         self, record: Record, columns: Sequence[Column], offset: int, limit: int | None
     ) -> Iterator[RecordBatch]:
@@ -175,8 +222,11 @@ class ClickHouseBackend:
     def _record(self, id: str) -> Record:
         record = self._find(id)
         if record is None:
-            raise NotFound(f"there is no object {id} in {self.url}")
+            raise self._missing(id)
         return record
+
+    def _missing(self, id: str) -> NotFound:
+        return NotFound(f"there is no object {id} in {self.url}")
 
     def _find(self, id: str) -> Record | None:
         return self._records([id]).get(id) if is_id(id) else None
@@ -215,9 +265,9 @@ class ClickHouseBackend:
                 pruned += 1
         return pruned
 
-    def _stage(self, draft: Draft, schema: Schema, *, replace: bool) -> Stage:
+    def _stage(self, draft: Draft, schema: Schema, *, replace: bool, run: bool = False) -> Stage:
         _refuse_impossible(draft.id)
-        stage = Stage(self._connections, draft, schema)
+        stage = Stage(self._connections, draft, schema, run=run)
         if not replace and self._find(draft.id) is not None:
             raise ObjectExists(f"object {draft.id} exists already; nothing changed")
         return stage
@@ -226,6 +276,10 @@ class ClickHouseBackend:
 def _refuse_impossible(id: str) -> None:
     if not is_id(id):
         raise DataError(f"{id!r} cannot be the id of an object: write obj_ and small letters, digits or _")
+
+
+def _numbered(part: int, batch: RecordBatch) -> RecordBatch:
+    return batch.append_column(PART, pa.repeat(pa.scalar(part, pa.uint32()), batch.num_rows))
 
 
 def page_statement(record: Record, names: Sequence[str], first: int, last: int) -> str:

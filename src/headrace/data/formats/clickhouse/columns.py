@@ -36,6 +36,7 @@ pc: Any = cast("Any", pyarrow.compute)
 
 ROW = "_headrace_row"
 VERSION = "_headrace_version"
+PART = "_headrace_part"
 
 _LEAVES: dict[str, tuple[str, Any]] = {
     "bool": ("Bool", pa.bool_()),

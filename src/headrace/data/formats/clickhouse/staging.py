@@ -11,6 +11,7 @@ import pyarrow
 from headrace.core.errors import DataError, HeadraceError, ObjectExists, StoreUnavailable
 from headrace.data.backend import Draft, ObjectMeta, RecordBatch, Schema
 from headrace.data.formats.clickhouse.columns import (
+    PART,
     ROW,
     VERSION,
     Column,
@@ -43,12 +44,14 @@ _TABLE_SETTINGS = {
 
 
 class Stage:
-    """Rows are numbered from 0 as they come; `rows` is how many came so far."""
+    """Rows are numbered from 0 as they come; `rows` is how many came so far. Those of a run have the number of their
+    part as well, which comes as the last column of its batches."""
 
-    def __init__(self, connections: Connections, draft: Draft, schema: Schema) -> None:
+    def __init__(self, connections: Connections, draft: Draft, schema: Schema, *, run: bool = False) -> None:
         self.draft, self.schema = draft, schema
         self.columns: list[Column] = columns_of(schema)
         self.rows = 0
+        self._run = run
         self._connections = connections
         self._version = secrets.randbits(63)
         self.table = quoted(f"{PREFIX}{draft.id}_{self._version:x}")
@@ -62,6 +65,8 @@ class Stage:
     def open(self) -> Generator["Stage"]:
         """The table exists from here on. An error removes it; a crash leaves it to `prune`."""
         definitions = [definition for column in self.columns for definition in column.definitions]
+        if self._run:
+            definitions.append(f"{quoted(PART)} UInt32 CODEC(Delta, LZ4)")
         self.command(
             f"CREATE TABLE {self.table} ({quoted(ROW)} UInt64 CODEC(Delta, LZ4), "
             + "".join(f"{definition}, " for definition in definitions)
@@ -79,13 +84,16 @@ class Stage:
     def insert(self, batches: Iterable[RecordBatch]) -> None:
         for block in blocks(batches):
             encoded: list[Any] = []
-            for batch in block:
+            for given in block:
+                parts = given.columns[-1] if self._run else None
+                batch = given if parts is None else given.select(range(given.num_columns - 1))
                 if not batch.schema.equals(self.schema):
                     raise DataError(
                         f"object {self.draft.id} has {in_one_line(self.schema)}, and a batch that came for it has "
                         f"{in_one_line(batch.schema)}; nothing was kept"
                     )
-                encoded.append(encode(batch, self.columns, self.rows))
+                rows = encode(batch, self.columns, self.rows)
+                encoded.append(rows if parts is None else rows.append_column(PART, parts))
                 self.rows += batch.num_rows
             sink = io.BytesIO()
             with pa.ipc.new_stream(sink, encoded[0].schema) as writer:
@@ -103,7 +111,11 @@ class Stage:
         """Complete it, and give it its name. ObjectExists when that is taken."""
         record = self._record()
         # Hidden from SELECT *. With no column but hidden ones there would be no table.
-        hidden = [(ROW, "UInt64"), *((column.mask, "Bool") for column in self.columns if column.mask is not None)]
+        hidden = [
+            (ROW, "UInt64"),
+            *([(PART, "UInt32")] if self._run else []),
+            *((column.mask, "Bool") for column in self.columns if column.mask is not None),
+        ]
         hiding = [f"MODIFY COLUMN {quoted(name)} {kind} MATERIALIZED 0" for name, kind in hidden if self.columns]
         self.command(
             f"ALTER TABLE {self.table} {', '.join([*hiding, f'MODIFY COMMENT {literal(to_comment(record))}'])}"

@@ -48,7 +48,7 @@ class End:
 async def _write(writer: Writer, end: End) -> None:
     while end.last is None:
         await writer.say(10)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02)
     await writer.say_at(600, total=end.last + 1)
 
 

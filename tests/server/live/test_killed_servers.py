@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 @pytest.mark.timeout(300)
 async def test_a_killed_server_leaves_no_gap(store_url: str) -> None:
     """They are there before the writing begins, and it goes on over the kill: each needs the second server."""
-    rest = sized(small=600, full=5000)
+    rest = sized(small=200, full=5000)
     app = App(store_url)
     async with server_processes(store_url, 2) as servers, store_of(app) as store:
         writer = await Writer.begin(store)
@@ -48,7 +48,7 @@ class End:
 async def _write(writer: Writer, end: End) -> None:
     while end.last is None:
         await writer.say(10)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02)
     await writer.say_at(600, total=end.last + 1)
 
 

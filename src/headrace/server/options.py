@@ -17,6 +17,7 @@ class ServerOptions:
     open_to_all: bool = False
     body_limit: int = 1_048_576  # bytes
     requests_per_minute: int = 1200  # of one token, or of one address without one; 0: no limit
+    watchers_per_caller: int = 5000  # WebSockets and event streams at once, of one token or address; 0: no limit
     cors_origins: tuple[str, ...] = ()
     redis_url: str | None = None  # live hints go over Redis in place of the database
     session_ttl: float = 12 * 3600.0

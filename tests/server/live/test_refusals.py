@@ -12,6 +12,7 @@ from headrace.server.live.pace import Pace
 from tests.server.live.watching import closed, numbers, receive, receive_until, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
+from tests.support.waiting import eventually
 
 
 @pytest.mark.requirement("R90")
@@ -126,3 +127,32 @@ async def test_handshakes_are_requests(serve_sqlite: Serve, by: str) -> None:
             assert (await receive(client))["type"] == "system", "another token has a bucket of its own"
     assert refused.value.response.status_code == 429
     assert 1 <= int(refused.value.response.headers["retry-after"]) <= 12
+
+
+@pytest.mark.parametrize("auth", [True, False])
+async def test_nobody_takes_all_places(serve_sqlite: Serve, auth: bool) -> None:
+    """Of one token, or of one address where there are no users; whoever goes makes room."""
+    async with (
+        serve_sqlite(watchers_per_caller=2, auth=auth) as server,
+        listening(server.api) as url,
+        store_of(server.app) as store,
+    ):
+        writer = await Writer.begin(store)
+        await writer.say()
+        path, secret = f"/ws/job/{writer.job}/logs/", server.secrets.get("viewer")
+        headers = {"Authorization": f"Bearer {secret}"} if auth else {}
+        async with watching(url, path, secret) as first, streaming(url, f"/jobs/{writer.job}/logs", secret) as second:
+            assert (await receive(first))["seq"] == 0
+            assert (await anext(second))["id"] == "0"
+            async with watching(url, path, secret) as third:
+                assert await closed(third) == 4429
+            async with httpx.AsyncClient(base_url=url, headers=headers) as client:
+                refused = await client.get(f"/api/v1/live/jobs/{writer.job}/logs")
+            if auth:
+                async with watching(url, path, server.secrets["admin"]) as other:
+                    assert (await receive(other))["seq"] == 0
+        await eventually(lambda: server.api.state.hub.watchers == 0)
+        async with watching(url, path, secret) as again:
+            assert (await receive(again))["seq"] == 0
+    assert (refused.status_code, refused.headers["content-type"]) == (429, "application/problem+json")
+    assert "retry-after" in refused.headers

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace import App, Retry, current
+from headrace.core.task import Ref
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 from tests.server.live.watching import receive, watching
@@ -123,3 +124,27 @@ async def test_what_others_wrote_is_shown_by_the_rules_of_this_app(serve_sqlite:
                 found += [await receive(client) for _ in range(n)]
     assert "DE00" not in json.dumps(found)
     assert [message["message"] for message in found[1:]] == ["iban=[redacted] 0"] * 2
+
+
+async def test_late_lines_of_an_earlier_attempt_are_in_the_log_and_not_shown_live(serve: Serve) -> None:
+    """A worker that has lost its claim still writes what the task said there: nothing of it is lost."""
+    async with serve() as server, listening(server.api) as url, store_of(server.app) as store:
+        writer = await Writer.begin(store)
+        later = Ref(writer.task, writer.ref.claim_no + 1)
+        viewer = server.secrets["viewer"]
+        async with (
+            watching(url, f"/ws/task/{writer.task}/", viewer) as of_task,
+            watching(url, f"/ws/job/{writer.job}/logs/", viewer) as of_job,
+        ):
+            assert (await receive(of_task))["type"] == "task_update"
+            live: list[str] = []
+            for ref, number, line in ((writer.ref, 0, "first"), (later, 0, "second"), (later, 1, "third")):
+                if line == "third":
+                    await store.append_logs([(writer.ref, 1, "info", "late")])
+                await store.append_logs([(ref, number, "info", line)])
+                live.append((await receive(of_task))["message"])
+            job = [(await receive(of_job))["message"] for _ in range(4)]
+        stored = (await server.viewer.get(f"/api/v1/tasks/{writer.task}/logs")).json()["items"]
+    assert live == ["first", "second", "third"]
+    assert job == ["first", "second", "late", "third"]
+    assert [line["line"] for line in stored] == ["first", "late", "second", "third"]

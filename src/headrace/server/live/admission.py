@@ -15,6 +15,7 @@ from headrace.server.auth.caller import Caller
 from headrace.server.faces.ids import id_of
 from headrace.server.live.messages import Position, read_position
 from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
+from headrace.server.middleware.rates import address_of
 from headrace.server.problems import Problem
 
 SUBPROTOCOL = "headrace.live"
@@ -27,6 +28,11 @@ async def caller_of(connection: HTTPConnection) -> Caller:
     if Scope.READ not in caller.scopes:
         raise Problem(403, "Forbidden", "this needs the scope 'read'")
     return caller
+
+
+def name_of(connection: HTTPConnection, caller: Caller) -> str:
+    """Whose watchers are counted together."""
+    return address_of(connection.scope) if caller.token is None else f"token {caller.token}"
 
 
 async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:

@@ -29,6 +29,7 @@ from headrace.core.task import (
     Input,
     JobHooks,
     JobRecord,
+    Key,
     NewJob,
     NewTask,
     Outlined,
@@ -523,6 +524,11 @@ class Inspection(Protocol):
     """Reads. None of them returns a total, and none grows with history."""
 
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]: ...
+
+    async def key_holders(self, keys: Sequence[Key]) -> dict[tuple[str, str], int]:
+        """The tasks that hold these keys now, by scope and key; free and expired ones are left out. A hint: whoever
+        must know enqueues with on_conflict="reject"."""
+        ...
 
     async def attempts(self, task: int) -> list[AttemptRecord]: ...
 

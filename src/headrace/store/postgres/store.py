@@ -167,6 +167,7 @@ class PostgresStore:
         self.inputs = graphs.inputs
         self.decide = graphs.decide
         self.get = inspection.get
+        self.key_holders = inspection.key_holders
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts
         self.counts = inspection.counts

@@ -141,6 +141,8 @@ class Maker:
 
     def sort(self, rows: Slice, keys: Sequence[tuple[str, str]], given: Any) -> Flow[Any]:
         by = [list(key) for key in keys]
+        # As many parts as chunks: with fewer, a part would hold more rows than a chunk may. So parts times runs are
+        # read, and each of these reads costs the same whatever their number (Backend.read_part).
         cuts, parts = f"{self.to}_cuts", max(1, len(rows))
         first = self.step(steps.find_boundaries).si(sides=[rows.whole()], to=cuts, by=by, parts=parts)
         runs = [self._run(rows, "sort", by, number, view) for number, view in enumerate(rows.views())]

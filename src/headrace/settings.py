@@ -68,6 +68,7 @@ class Settings:
     rate_limit: int = 1200  # requests a minute of one token, or of one address; 0: no limit
     cors_origins: tuple[str, ...] = ()  # pages of these origins may read the API
     secure_cookies: bool = False  # cookies for HTTPS alone: set it behind a proxy that has it
+    trust_proxy: tuple[str, ...] = ()  # addresses and networks whose X-Forwarded-For and -Proto are believed
     redis_url: str | None = None  # where servers tell each other what is new, in place of the database
 
     retry_ratio: float = 0.3
@@ -161,6 +162,7 @@ _FIELDS: Mapping[str, _Field] = {
     "rate_limit": _Field("HEADRACE_RATE_LIMIT", int),
     "cors_origins": _Field("HEADRACE_CORS_ORIGINS", _names),
     "secure_cookies": _Field("HEADRACE_SECURE_COOKIES", _flag),
+    "trust_proxy": _Field("HEADRACE_TRUST_PROXY", _names),
     "redis_url": _Field("HEADRACE_REDIS_URL", str.strip),
     "retry_ratio": _Field("HEADRACE_RETRY_RATIO", _number),
     "retry_queue_warning": _Field("HEADRACE_RETRY_QUEUE_WARNING", int),

@@ -303,3 +303,21 @@ def test_prune_by_the_length_of_time_that_is_kept(shell: Shell, sqlite_url: str)
         code, out, err = shell(*base, f"--keep={wrong}")
         assert (code, out, err.count("\n")) == (USAGE, "", 1)
         assert "--keep" in err
+
+
+def test_prune_goes_on_while_only_events_of_a_job_went(shell: Shell, sqlite_url: str):
+    """More of them than two calls remove: the job goes with the last."""
+    app = filled(sqlite_url)
+    job = app.jobs.create("j", [app.get_task("work").prepare(n=1)])
+    app.jobs.cancel(job.id)
+    app.close()
+    with contextlib.closing(sqlite3.connect(sqlite_path(sqlite_url), timeout=30)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO headrace_job_events (job, seq, at, state, total, completed, failed, cancelled) "
+            "VALUES (?, ?, 0, 'running', 1, 0, 0, 0)",
+            [(job.id, 1000 + n) for n in range(11_000)],
+        )
+    code, out, _ = shell("db", "prune", "-d", sqlite_url, "--keep", "0s", "--json")
+    assert (code, json.loads(out)["jobs"]) == (OK, 1)
+    with contextlib.closing(sqlite3.connect(sqlite_path(sqlite_url), timeout=30)) as connection:
+        assert connection.execute("SELECT count(*) FROM headrace_job_events").fetchall() == [(0,)]

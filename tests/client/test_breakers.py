@@ -17,6 +17,8 @@ from headrace.core.errors import BreakerOpen, DefinitionError, OptionError
 
 CLOSED, OPEN, HALF_OPEN = BreakerStatus.CLOSED, BreakerStatus.OPEN, BreakerStatus.HALF_OPEN
 QUICK = BreakerPolicy(volume_threshold=2, timeout=0.3)
+# A probe that takes longer than the timeout counts as dead: where one is under way, a slow machine needs room.
+ROOMY = BreakerPolicy(volume_threshold=2, timeout=2)
 SLOW = BreakerPolicy(volume_threshold=2, timeout=600)
 
 
@@ -49,6 +51,13 @@ def refuses(breaker: Breaker) -> bool:
             return False
     except BreakerOpen:
         return True
+
+
+def hear(app: App, breaker: Breaker) -> None:
+    """What others said of it, without a call."""
+    app.sharing.news()
+    app.sharing.look().result(30)
+    assert breaker.status is not CLOSED
 
 
 def opened(app: App, service: str = "mail", policy: BreakerPolicy = SLOW) -> Breaker:
@@ -233,8 +242,9 @@ def test_one_probe_over_all_processes_closes_for_all(app: App, other: App) -> No
 
 
 def test_while_one_probes_the_other_is_refused_and_a_failure_opens_anew(app: App, other: App) -> None:
-    here = opened(app, policy=QUICK)
-    there = other.breaker("mail", BreakerPolicy(volume_threshold=2, timeout=600))
+    here = opened(app, policy=ROOMY)
+    there = other.breaker("mail", SLOW)
+    hear(other, there)
     until(lambda: here.status is HALF_OPEN, "its time is never over")
     [before] = app.breakers.list()
     with contextlib.suppress(ConnectionError), here.call():
@@ -251,9 +261,9 @@ def test_the_probe_of_many_threads_and_processes_is_one(app: App, other: App) ->
     from concurrent.futures import ThreadPoolExecutor
     from threading import Lock
 
-    here = opened(app, policy=QUICK)
-    there = other.breaker("mail", QUICK)
-    assert refuses(there) or there.status is not CLOSED
+    here = opened(app, policy=ROOMY)
+    there = other.breaker("mail", ROOMY)
+    hear(other, there)
     lock, inside, most, calls = Lock(), 0, 0, 0
 
     def call(breaker: Breaker) -> None:
@@ -270,10 +280,10 @@ def test_the_probe_of_many_threads_and_processes_is_one(app: App, other: App) ->
 
     began = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
-        while calls < 3 and time.monotonic() - began < 60:
+        while calls < 2 and time.monotonic() - began < 60:
             list(pool.map(call, [here, there] * 8))
-            time.sleep(0.02)
-    assert calls >= 3
+            time.sleep(0.05)
+    assert calls >= 2
     assert most == 1
 
 
@@ -319,7 +329,7 @@ async def test_a_plain_with_inside_a_coroutine_does_not_stop_the_loop(app: App) 
         calls, refusals = 0, 0
         ceiling = time.monotonic() + 30
         while breaker.status is CLOSED and time.monotonic() < ceiling:
-            refuses(breaker)
+            refusals += refuses(breaker)
             await asyncio.sleep(0.01)
         while not calls and time.monotonic() < ceiling:
             try:

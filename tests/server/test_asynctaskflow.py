@@ -269,8 +269,7 @@ async def test_a_retry_by_hand_is_as_young_as_the_retry(flow: Open, chat: ChatSe
     async with flow() as made:
         task = made.app.get_task("summarize").using(max_age=0.001)
         handle = await task.aenqueue(content="old")
-        await asyncio.sleep(0.01)
-        await made.on_store(lambda store: store.expire())
+        await eventually(lambda: made.on_store(lambda store: store.expire()))
         task_id = str(uuid_of(handle.id))
         body = await made.detail(task_id, by="operator")
         assert (body["state"], body["error_history"]) == ("DLQ", [])
@@ -486,10 +485,11 @@ async def test_health_needs_the_database_and_a_worker(flow: Open):
         assert before["components"] == {"redis": True, "workers": False, "circuit_breaker": {"openrouter": "CLOSED"}}
         assert abs(datetime.now(UTC) - _instant(before["timestamp"])) < timedelta(minutes=5)
         await made.on_store(lambda store: store.register(worker_record("w", WorkerOptions(lease=60.0))))
+        await eventually(lambda: _healthy(made.server))  # the answer is kept for a second
         after = await made.get("/health", by="nobody")
         assert (after["status"], after["components"]["workers"]) == ("healthy", True)
         await made.on_store(lambda store: store.deregister("w"))
-        assert (await made.get("/health", by="nobody"))["status"] == "unhealthy"
+        await eventually(lambda: _unhealthy(made.server))
 
 
 @pytest.mark.requirement("F57", "F58")
@@ -508,6 +508,7 @@ async def test_health_answers_when_the_database_hangs(postgres_url: str):
             async with connection.transaction():
                 await connection.execute("LOCK TABLE headrace.workers IN ACCESS EXCLUSIVE MODE")
                 began = time.monotonic()
+                await eventually(lambda: _unhealthy(server))
                 answer = await server.nobody.get("/health")
                 assert time.monotonic() - began < 20
                 assert answer.status_code == 200
@@ -520,6 +521,10 @@ async def test_health_answers_when_the_database_hangs(postgres_url: str):
 
 async def _healthy(server: Serving) -> bool:
     return (await server.nobody.get("/health")).json()["status"] == "healthy"
+
+
+async def _unhealthy(server: Serving) -> bool:
+    return not await _healthy(server)
 
 
 @pytest.mark.requirement("F40", "F57", "F73", "F74")
@@ -548,12 +553,12 @@ async def test_a_breaker_is_counted_in_memory_and_seen_by_all(flow: Open, store_
         assert (await operator.post("/api/v1/breakers/openrouter/reset")).status_code == 200
         for breaker in (ours, theirs):
             await eventually(lambda breaker=breaker: _lets_through(breaker))
-        assert await _shows(made, "CLOSED")
+        await eventually(lambda: _shows(made, "CLOSED"))
 
         assert (await operator.post("/api/v1/breakers/openrouter/open")).status_code == 200
         for breaker in (ours, theirs):
             await eventually(lambda breaker=breaker: _refuses(breaker))
-        assert await _shows(made, "OPEN")
+        await eventually(lambda: _shows(made, "OPEN"))
         assert (await made.server.user.post("/api/v1/breakers/openrouter/reset")).status_code == 403
     await another.aclose()
 

@@ -45,3 +45,10 @@ def test_every_other_address_does_unless_it_is_forced(host: str) -> None:
         ServerOptions(host=host, auth=False)
     assert ServerOptions(host=host, auth=False, open_to_all=True).open_to_all
     assert ServerOptions(host=host).auth
+
+
+@pytest.mark.parametrize("address", ["proxy.example", "10.0.0.1/8", "", "10.0.0.1:80"])
+def test_a_proxy_is_named_by_an_address_that_is_one(address: str) -> None:
+    assert ServerOptions(trust_proxy=("10.0.0.7", "10.0.0.0/8", "::1", "*")).trust_proxy
+    with pytest.raises(OptionError, match="--trust-proxy takes the address or the network of a proxy"):
+        ServerOptions(trust_proxy=(address,))

@@ -132,3 +132,11 @@ async def test_without_users_only_loopback_names_and_our_own_pages_act(serve_sql
     async with serve_sqlite(auth=False, open_to_all=True, host="0.0.0.0") as server:
         answer: httpx.Response = await server.nobody.get("/api/v1/users", headers={"Host": "tasks.example"})
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://[::1", "http://127.0.0.1]:8000", "http://[v1]"])
+async def test_an_address_that_is_none_is_foreign(serve_sqlite: Serve, address: str) -> None:
+    async with serve_sqlite(auth=False) as server:
+        origin = await server.nobody.post("/api/v1/users", json={}, headers={"Origin": address})
+        host = await server.nobody.get("/api/v1/users", headers={"Host": address.removeprefix("http://")})
+    assert (origin.status_code, host.status_code) == (403, 403)

@@ -1,9 +1,12 @@
 """A user's token, in the hands of somebody who means harm: no way around approval, and none to what is another's."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 
+from headrace import App
+from headrace.core.schedule import NewSchedule
 from tests.server.routed import make_app, routed
 from tests.server.serving import Serve, Serving
 
@@ -105,3 +108,81 @@ async def test_acts_through_the_ledger_are_on_the_list(serve_sqlite: Serve):
         assert (await server.user.post(f"{V1}/ledger/cancel", json={"ids": [id]})).status_code == 200
         (entry,) = (await server.admin.get(f"{V1}/audit", params={"act": "ledger.cancel"})).json()["items"]
         assert (entry["actor"], entry["outcome"], entry["detail"]["ids"]) == ("user", "done", [id])
+
+
+@pytest.mark.requirement("K75")
+async def test_who_may_not_decide_may_not_by_the_ledger_either(serve_sqlite: Serve):
+    """K75: the user not even about their own task, the operator not about one that asks for an admin."""
+    async with routed(serve_sqlite) as server:
+        answer = await enqueued(server, approval=True, options='{"approval":{"role":"admin"}}')
+        id = answer.json()[0][0]
+        given = {"task": id, "approved": True, "by": "admin"}
+        for person, status in ((server.user, 403), (server.viewer, 403), (server.operator, 403), (server.admin, 200)):
+            assert await state(server, id) == "pending_approval"
+            assert (await person.post(f"{V1}/ledger/decide", json=given)).status_code == status
+        assert await state(server, id) == "pending"
+
+
+def guarded(url: str) -> App:
+    """Tasks that ask for a role: one for an admin, one that is the summarize of the face."""
+    made = App(url)
+
+    @made.task(name="add")
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    @made.task(name="wipe", approval="admin")
+    async def wipe() -> None: ...
+
+    @made.task(name="summarize", approval="operator")
+    async def summarize(content: str) -> str:
+        return content
+
+    return made
+
+
+@pytest.mark.requirement("K71")
+async def test_a_schedule_is_no_way_around_approval(serve: Serve):
+    """K71: who may not run a task directly makes no schedule of it, turns none into one, and runs and resumes none."""
+    async with routed(serve, guarded(serve.url)) as server:
+        wipe, add = {"task": "wipe", "every": 3600}, {"task": "add", "args": [1, 2], "every": 3600}
+        made = f"{V1}/schedules"
+        assert (await server.operator.post(made, json={**wipe, "name": "w"})).status_code == 403
+        assert (await server.operator.post(made, json={**add, "name": "a"})).status_code == 201
+        assert (await server.operator.patch(f"{made}/a", json={"task": "wipe"})).status_code == 403
+        assert (await server.admin.post(made, json={**wipe, "name": "w"})).status_code == 201
+        for path in ("run", "trigger", "trigger/", "resume"):
+            refused = await server.operator.post(f"{made}/w/{path}")
+            assert (refused.status_code, "wipe" in refused.json()["detail"]) == (403, True), path
+        assert (await server.operator.patch(f"{made}/w", json={"every": 1})).status_code == 403
+        # Nor by the ledger, whatever the client says about its task.
+        for verb in ("run_schedule", "resume_schedule"):
+            refused = await server.operator.post(f"{V1}/ledger/{verb}", json={"name": "w"})
+            assert refused.status_code == 403, verb
+        kept = await server.operator.post(f"{V1}/ledger/get_schedule", json={"name": "a"})
+        wired = {**kept.json(), "name": "b", "task": {**kept.json()["task"], "name": "wipe", "arguments": "{}"}}
+        known = {field.name for field in dataclasses.fields(NewSchedule)}
+        wired = {name: value for name, value in wired.items() if name in known}
+        refused = await server.operator.post(f"{V1}/ledger/put_schedules", json={"schedules": [wired]})
+        assert refused.status_code == 403, refused.text
+        allowed = {**wired, "task": kept.json()["task"]}
+        assert (await server.operator.post(f"{V1}/ledger/put_schedules", json={"schedules": [allowed]})).is_success
+        assert (await server.admin.get(f"{V1}/tasks")).json()["items"] == []
+        assert [each["task"] for each in (await server.admin.get(made)).json()] == ["add", "add", "wipe"]
+        # To stop it is another thing.
+        assert (await server.operator.post(f"{made}/w/pause")).status_code == 200
+        assert (await server.admin.post(f"{made}/w/resume")).status_code == 200
+        fired = await server.admin.post(f"{made}/w/run")
+        assert await state(server, fired.json()["task"]) == "pending"
+        assert (await server.operator.delete(f"{made}/w")).status_code == 204
+
+
+@pytest.mark.requirement("K71")
+async def test_the_face_is_no_way_around_approval(serve_sqlite: Serve):
+    """K71: a user's summarize waits where it was declared so; an operator's does not."""
+    async with routed(serve_sqlite, guarded(serve_sqlite.url)) as server:
+        for who, expected in (("user", "pending_approval"), ("operator", "pending")):
+            answer = await server.of(who).post(f"{V1}/tasks/summarize/", json={"content": "a text"})
+            assert answer.is_success, answer.text
+            (task, *_) = (await server.admin.get(f"{V1}/tasks", params={"owner": who})).json()["items"]
+            assert (task["name"], task["state"]) == ("summarize", expected)

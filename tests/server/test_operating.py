@@ -1,11 +1,13 @@
 """What operators and probes use: queues, schedules, breakers, events, workers, audit, metrics, health."""
 
+import asyncio
 import builtins
 from typing import Any
 
 import pytest
 
 from headrace import current
+from headrace.server.probes import KEPT_FOR, Probes
 from headrace.testing import adrain
 from tests.server.routed import make_app, routed
 from tests.server.serving import Serve
@@ -160,3 +162,28 @@ async def test_a_database_that_is_away_is_not_ready(tmp_path: Any):
     assert "127.0.0.1" not in answer.json()["detail"]
     await server.aclose()
     await app.aclose()
+
+
+@pytest.mark.parametrize("path", ["/ready", "/health"])
+async def test_a_flood_of_probes_looks_at_the_store_once(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Those that come at once share one look, and its answer is told for a second; then it is looked at again."""
+    async with routed(serve_sqlite) as server:
+        now, looks, probes = 0.0, 0, Probes(clock=lambda: now)
+        look = probes._look
+
+        async def counted(*arguments: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return await look(*arguments)
+
+        monkeypatch.setattr(probes, "_look", counted)
+        monkeypatch.setattr(server.api.state, "probes", probes)
+        answers = await asyncio.gather(*(server.nobody.get(path) for _ in range(50)))
+        answers += [await server.nobody.get(path) for _ in range(20)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert looks == 1
+        now += KEPT_FOR
+        assert (await server.nobody.get(path)).status_code == 200
+        assert looks == 2

@@ -1,5 +1,6 @@
 """`headrace server` and `headrace up` as they are typed, and called over a socket."""
 
+import json
 import os
 import re
 import signal
@@ -94,13 +95,31 @@ def command(folder: Path, url: str, *words: str, **variables: str) -> Iterator[R
         print(log.read_text()[-4000:])
 
 
-def run(folder: Path, url: str, *words: str) -> "subprocess.CompletedProcess[str]":
+# Each in a process of its own, as it would be typed; what all of them import is imported once.
+REFUSED = """
+import json, os, sys
+import headrace.cli.root, headrace.server.listening
+from headrace.cli import main
+
+for words in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        sys.argv = ["headrace", *words]
+        main()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(f"ended with {code}", file=sys.stderr, flush=True)
+"""
+
+
+def refusals(folder: Path, url: str, *commands: tuple[str, ...]) -> list[str]:
+    """What each of them says, which ends with its exit code."""
     (folder / "tasks.py").write_text(TASKS)
-    return subprocess.run(
-        [sys.executable, "-m", "headrace.cli", words[0], "tasks:app", *words[1:]],
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED, json.dumps([(name, "tasks:app", *words) for name, *words in commands])],
         cwd=folder, env={**os.environ, "HEADRACE_DATABASE_URL": url}, capture_output=True, text=True, timeout=CEILING,
-        check=False,
+        check=True,
     )  # fmt: skip
+    return re.findall(r"(?s).*?ended with -?\d+\n", done.stderr)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -119,20 +138,13 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_a_server_prints_its_address_and_the_first_token_once_and_stops_when_told(store_url: str, tmp_path: Path):
-    with command(tmp_path, store_url, "server") as server:
+def test_a_server_prints_its_address_and_the_first_token_and_stops_when_told(sqlite_url: str, tmp_path: Path):
+    with command(tmp_path, sqlite_url, "server") as server:
         url, token = server.url, server.token
         me = httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING)
         assert (me.status_code, me.json()["name"], me.json()["role"]) == (200, "admin", "admin")
         assert httpx.get(f"{url}/api/v1/session", timeout=CEILING).status_code == 401
         assert server.stop() == 0, server.said
-    said = len((tmp_path / "said.log").read_text())
-    with command(tmp_path, store_url, "server") as again:
-        wait_until(lambda: "serves its API on" in again.said[said:], CEILING)
-        url = re.findall(r"serves its API on (http://\S+?)[;,]", again.said)[-1]
-        assert httpx.get(f"{url}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
-        assert "hr_" not in again.said[said:], "a second start makes no admin"
-        assert again.stop(signal.SIGINT) == 0, again.said
 
 
 def test_up_works_and_serves_and_both_stop_together(empty_url: str, tmp_path: Path):
@@ -148,13 +160,51 @@ def test_up_works_and_serves_and_both_stop_together(empty_url: str, tmp_path: Pa
     assert not psutil.wait_procs(children, timeout=CEILING)[1], "nobody is left"
 
 
+def test_up_that_is_told_to_stop_answers_what_it_was_asked(sqlite_url: str, tmp_path: Path):
+    """The workers have long ended when the rest of the request comes: they take nothing from it."""
+    with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
+        address, token, api = httpx.URL(up.url), up.token, up.api()
+        body = json.dumps({"name": "add", "args": [1, 2]}).encode()
+        head = (
+            f"POST /api/v1/tasks HTTP/1.1\r\nHost: {address.host}\r\nAuthorization: Bearer {token}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        place = (address.host, address.port or 0)
+        with socket.create_connection(place, timeout=CEILING) as asking:
+            asking.sendall(head.encode() + body[:5])
+            # One that was asked later is answered: so this one has come.
+            assert httpx.get(f"{address}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
+            up.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: not accepts(place), CEILING)
+            with suppress(psutil.TimeoutExpired):
+                api.wait(3)
+            with suppress(OSError):  # it has gone without a word
+                asking.sendall(body[5:])
+            answer = b""
+            with suppress(ConnectionError):
+                while more := asking.recv(65_536):
+                    answer += more
+            assert answer.startswith(b"HTTP/1.1 201 "), answer
+        assert up.process.wait(CEILING) == 0, up.said
+
+
+def accepts(place: tuple[str, int]) -> bool:
+    with suppress(OSError), socket.create_connection(place, timeout=CEILING):
+        return True
+    return False
+
+
 def test_up_ends_when_its_api_does_and_the_api_when_up_is_killed(sqlite_url: str, tmp_path: Path):
     with command(tmp_path, sqlite_url, "up", "--children", "0", "--grace", "5") as up:
         assert up.url
+        token = up.token
         up.api().kill()
         assert up.process.wait(CEILING) == 1, up.said
         assert "the API has ended by itself" in up.said
+    (tmp_path / "said.log").unlink()
     with command(tmp_path, sqlite_url, "up", "--children", "0") as up:
+        assert httpx.get(f"{up.url}/api/v1/session", headers=bearer(token), timeout=CEILING).status_code == 200
+        assert "hr_" not in up.said, "a second start makes no admin"
         api = up.api()
         up.process.kill()
         api.wait(CEILING)
@@ -168,22 +218,18 @@ def test_up_without_an_api_serves_none(sqlite_url: str, tmp_path: Path):
         assert "serves its API" not in up.said
 
 
-@pytest.mark.parametrize("name", ["server", "up"])
-def test_a_port_in_use_is_said_with_what_to_do(sqlite_url: str, tmp_path: Path, name: str):
+def test_what_cannot_be_served_is_said_with_what_to_do(sqlite_url: str, tmp_path: Path):
+    """A port in use, and no users where others reach it: of `server` and of `up`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = run(tmp_path, sqlite_url, name, "--port", str(port))
-    assert done.returncode == 2, done.stderr
-    assert f"port {port} on 127.0.0.1 is in use" in done.stderr
-    assert "--port" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("name", ["server", "up"])
-def test_no_auth_is_refused_where_others_reach_it(sqlite_url: str, tmp_path: Path, name: str):
-    done = run(tmp_path, sqlite_url, name, "--no-auth", "--host", "0.0.0.0", "--port", "0")
-    assert done.returncode == 2, done.stderr
-    assert "--no-auth-for-everyone" in done.stderr
+        port = str(taken.getsockname()[1])
+        in_use, open_door = ("--port", port), ("--no-auth", "--host", "0.0.0.0", "--port", "0")
+        said = refusals(
+            tmp_path, sqlite_url, ("server", *in_use), ("up", *in_use), ("server", *open_door), ("up", *open_door)
+        )
+    assert len(said) == 4, said
+    assert all(each.endswith("ended with 2\n") and "Traceback" not in each for each in said), said
+    assert all(f"port {port} on 127.0.0.1 is in use" in each and "--port" in each for each in said[:2]), said
+    assert all("--no-auth-for-everyone" in each for each in said[2:]), said
 
 
 def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
@@ -191,4 +237,17 @@ def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
         me = httpx.get(f"{server.url}/api/v1/session", timeout=CEILING).json()
         assert (me["auth"], me["role"]) == (False, "admin")
         assert "hr_" not in server.said
-        assert server.stop() == 0
+        assert server.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize("trusted", [(), ("--trust-proxy", "127.0.0.1")])
+def test_forwarded_headers_count_only_from_a_proxy_that_was_named(tmp_path: Path, trusted: tuple[str, ...]) -> None:
+    """Otherwise everybody has as many addresses as they like, and the rate limit holds for nobody."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    variables = {"HEADRACE_RATE_LIMIT": "3", "FORWARDED_ALLOW_IPS": "*"}
+    with command(tmp_path, url, "server", *trusted, **variables) as running:
+        codes = [
+            httpx.get(f"{running.url}/api/docs", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
+            for number in range(5)
+        ]
+    assert codes == [200] * (5 if trusted else 3) + [429] * (0 if trusted else 2)

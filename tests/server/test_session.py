@@ -126,6 +126,63 @@ async def test_an_old_hash_is_made_anew_at_login(serve_sqlite: Serve) -> None:
         assert (await log_in(server.client())).status_code == 201
 
 
+async def test_a_hash_made_anew_ends_no_session_and_undoes_no_new_password(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = argon2.PasswordHasher(time_cost=1, memory_cost=32, parallelism=1).hash(PASSWORD)
+    async with serve() as server:
+        await add_ada(server)
+        page = server.client()
+        assert (await log_in(page)).status_code == 201
+        fresh = await server.app.engine.run(lambda store: store.get_user("ada"))
+        assert fresh is not None
+        assert fresh.password is not None
+        made = fresh.password
+        renewed = await server.app.engine.run(lambda store: store.renew_password("ada", verified=made, fresh=old))
+        assert renewed is not None
+        assert (await log_in(server.client())).status_code == 201
+        assert (await page.get("/api/v1/session")).status_code == 200
+        user = await server.app.engine.run(lambda store: store.get_user("ada"))
+        assert user is not None
+        assert user.password not in (old, made)
+        # Another password is set between the look at the old one and the writing of its new hash.
+        stale = user.password or ""
+        await server.app.engine.run(lambda store: store.renew_password("ada", verified=stale, fresh=old))
+        hash = passwords.Passwords.hash
+        other = passwords.hash_password("quite another one")
+
+        async def late(self: passwords.Passwords, password: str) -> str:
+            await server.app.engine.run(lambda store: store.change_user("ada", password=other))
+            return await hash(self, password)
+
+        monkeypatch.setattr(passwords.Passwords, "hash", late)
+        assert (await log_in(server.client())).status_code == 401
+        after = await server.app.engine.run(lambda store: store.get_user("ada"))
+        assert after is not None
+        assert after.password == other
+        assert (await log_in(server.client(), "quite another one")).status_code == 201
+
+
+async def test_two_servers_that_hash_anew_at_once_both_let_them_in(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = argon2.PasswordHasher(time_cost=1, memory_cost=32, parallelism=1).hash(PASSWORD)
+    theirs = passwords.hash_password(PASSWORD)
+    async with serve_sqlite() as server:
+        await server.app.engine.run(lambda store: store.add_user("ada", Role.USER, password=old))
+        hash = passwords.Passwords.hash
+
+        async def late(self: passwords.Passwords, password: str) -> str:
+            await server.app.engine.run(lambda store: store.renew_password("ada", verified=old, fresh=theirs))
+            return await hash(self, password)
+
+        monkeypatch.setattr(passwords.Passwords, "hash", late)
+        assert (await log_in(server.client())).status_code == 201
+        user = await server.app.engine.run(lambda store: store.get_user("ada"))
+        assert user is not None
+        assert user.password == theirs
+
+
 async def test_a_new_password_and_disabling_end_sessions(serve: Serve) -> None:
     async with serve() as server:
         await add_ada(server)

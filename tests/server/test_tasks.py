@@ -1,12 +1,15 @@
 """/tasks over HTTP: what is submitted, what is shown, what is acted on."""
 
+import dataclasses
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from headrace.core.lanes import Lane
 from headrace.core.task import Want, WorkerRecord
+from headrace.server import submitting
 from headrace.server.models.tasks import TaskDetail
 from headrace.testing import adrain
 from tests.server.routed import make_app, routed
@@ -158,6 +161,53 @@ async def test_a_key_that_another_holds_gives_nothing_away(serve: Serve):
         assert (await server.other.get(f"{TASKS}/{held}")).json()["arguments"] == {"a": 1, "b": 2}
         mine = await server.other.post(TASKS, json={**call, "on_conflict": "reject"})
         assert (mine.status_code, mine.json()["task_id"]) == (409, held)
+
+
+async def test_a_batch_that_is_refused_for_a_key_has_written_nothing(serve: Serve):
+    async with routed(serve) as server:
+        plain = {"name": "add", "args": [0, 0]}
+        keyed, once = {**plain, "unique": "theirs"}, {**plain, "idempotency_key": "mine"}
+        await server.other.post(TASKS, json=keyed)
+        await server.user.post(TASKS, json=once)
+        before = (await server.admin.get(TASKS)).json()["items"]
+        changed = {**once, "args": [0, 1]}
+        again, otherwise = {**plain, "idempotency_key": "x"}, {**plain, "args": [1, 1], "idempotency_key": "x"}
+        for bad, status in (([keyed], 409), ([changed], 422), ([again, otherwise], 422)):
+            refused = await server.user.post(f"{TASKS}/batch", json={"tasks": [plain, *bad, plain]})
+            assert (refused.status_code, "nothing was written" in refused.json()["detail"]) == (status, True)
+            assert (await server.admin.get(TASKS)).json()["items"] == before
+        # What is one's own is answered in its place, and so is what stands there twice.
+        own = {**plain, "unique": "own"}
+        answer = await server.user.post(f"{TASKS}/batch", json={"tasks": [plain, once, own, own]})
+        assert answer.status_code == 201, answer.text
+        items = answer.json()["items"]
+        assert [item["created"] for item in items] == [True, False, True, False]
+        assert items[2]["id"] == items[3]["id"]
+        assert len((await server.admin.get(TASKS)).json()["items"]) == len(before) + 2
+
+
+async def test_a_key_that_is_taken_after_the_look_refuses_the_whole_batch(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    async with routed(serve) as server:
+        plain = {"name": "add", "args": [0, 0]}
+        look, looked = submitting._existing, 0
+
+        async def looks_too_early(*given: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            found = await look(*given)
+            if looked == 1:
+                new = server.app.get_task("add").using(unique="late").prepare(5, 5)
+                await server.app.engine.enqueue([dataclasses.replace(new, owner="other")])
+            return found
+
+        monkeypatch.setattr(submitting, "_existing", looks_too_early)
+        batch = {"tasks": [plain, {**plain, "unique": "late"}, plain]}
+        refused = await server.user.post(f"{TASKS}/batch", json=batch)
+        assert (refused.status_code, looked) == (409, 2)
+        [kept] = (await server.admin.get(TASKS)).json()["items"]
+        assert kept["owner"] == "other"
 
 
 async def test_a_batch_is_written_whole_or_not_at_all(serve: Serve):

@@ -1,12 +1,14 @@
 """Admins and users; everyone and their tokens. Every act is on the list."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from headrace.core.accounts import Scope
-from headrace.server.auth import authenticating
+from headrace.core.accounts import Role, Scope
+from headrace.server.auth import authenticating, passwords
+from headrace.server.auth.authenticating import CSRF_HEADER
 from tests.server.serving import Serve, Serving
 
 PASSWORD = "correct horse battery"
@@ -103,12 +105,13 @@ async def test_a_token_is_shown_once_and_allows_no_more_than_what_made_it(serve:
         me = (await narrow.get("/api/v1/session")).json()
         assert (me["name"], me["scopes"], me["kind"]) == ("user", ["read"], "api")
         # Neither more than their role nor more than the token in hand.
-        for client, scopes in ((server.user, ["admin"]), (narrow, ["read", "submit"]), (server.viewer, ["control"])):
+        steering = server.client(await server.token("user", Scope.READ, Scope.CONTROL))
+        for client, scopes in ((server.user, ["admin"]), (steering, ["read", "submit"]), (server.viewer, ["control"])):
             refused = await client.post("/api/v1/tokens", json={"scopes": scopes})
             assert refused.status_code == 403
         assert (await server.user.post("/api/v1/tokens", json={"scopes": []})).status_code == 422
-        everything = (await narrow.post("/api/v1/tokens", json={})).json()
-        assert everything["scopes"] == ["read"]
+        everything = (await steering.post("/api/v1/tokens", json={})).json()
+        assert everything["scopes"] == ["control", "read"]
         done = await server.user.delete(f"/api/v1/tokens/{made['id']}")
         assert done.status_code == 204
         assert (await narrow.get("/api/v1/session")).status_code == 401, "revoked here, it is refused here at once"
@@ -121,6 +124,45 @@ async def test_a_token_is_shown_once_and_allows_no_more_than_what_made_it(serve:
         ]
 
 
+async def test_a_token_to_look_with_makes_and_revokes_no_other(serve: Serve) -> None:
+    async with serve() as server:
+        [before] = (await server.user.get("/api/v1/tokens")).json()["items"]
+        for scopes in ((Scope.READ,), (Scope.READ, Scope.SUBMIT)):
+            looking = server.client(await server.token("user", *scopes))
+            mine = (await looking.get("/api/v1/tokens")).json()["items"][0]["id"]
+            for body in ({}, {"scopes": ["read"], "ttl": 1}):
+                assert (await looking.post("/api/v1/tokens", json=body)).status_code == 403
+            assert (await looking.delete(f"/api/v1/tokens/{before['id']}")).status_code == 403
+            assert (await server.user.get("/api/v1/session")).status_code == 200
+            # Itself it may end.
+            assert (await looking.delete(f"/api/v1/tokens/{mine}")).status_code == 204
+            assert (await looking.get("/api/v1/session")).status_code == 401
+        assert len((await server.user.get("/api/v1/tokens")).json()["items"]) == 3, "none was made"
+
+
+async def test_a_token_ends_no_later_than_the_one_that_made_it(serve: Serve) -> None:
+    async with serve() as server:
+        for who, whose in (("user", "user"), ("admin", "other")):
+            ending = server.client(await server.token(who, ttl=3600))
+            until = (await ending.get("/api/v1/session")).json()["expires_at"]
+            for ttl in (None, 86_400):
+                made = await ending.post("/api/v1/tokens", params={"user": whose}, json={"ttl": ttl})
+                assert (made.status_code, made.json()["expires_at"]) == (201, until)
+            shorter = await ending.post("/api/v1/tokens", params={"user": whose}, json={"ttl": 60})
+            assert shorter.json()["expires_at"] < until
+        endless = await server.user.post("/api/v1/tokens", json={})
+        assert endless.json()["expires_at"] is None
+        # Whoever logs in may make one that outlives the session, be it to look with.
+        hashed = passwords.hash_password(PASSWORD)
+        await server.app.engine.run(lambda store: store.add_user("ada", Role.VIEWER, password=hashed))
+        page = server.client()
+        session = (await page.post("/api/v1/session", json={"name": "ada", "password": PASSWORD})).json()
+        made = await page.post("/api/v1/tokens", json={}, headers={CSRF_HEADER: session["csrf"]})
+        assert (made.status_code, made.json()["expires_at"], made.json()["scopes"]) == (201, None, ["read"])
+        gone = await page.delete(f"/api/v1/tokens/{made.json()['id']}", headers={CSRF_HEADER: session["csrf"]})
+        assert gone.status_code == 204
+
+
 async def test_tokens_of_others_are_for_admins(serve: Serve) -> None:
     async with serve() as server:
         [foreign] = (await server.other.get("/api/v1/tokens")).json()["items"]
@@ -131,7 +173,8 @@ async def test_tokens_of_others_are_for_admins(serve: Serve) -> None:
                 await who.post("/api/v1/tokens", params={"user": "other"}, json={}),
             ]
             assert [each.status_code for each in answers] == [403] * 3
-            assert (await who.delete(f"/api/v1/tokens/{foreign['id']}")).status_code == 404
+            unseen = 403 if who is server.viewer else 404
+            assert (await who.delete(f"/api/v1/tokens/{foreign['id']}")).status_code == unseen
         assert (await server.other.get("/api/v1/session")).status_code == 200
         everyone = (await server.admin.get("/api/v1/tokens", params={"everyone": True})).json()["items"]
         assert {each["user"] for each in everyone} == {"viewer", "user", "other", "operator", "admin"}
@@ -154,9 +197,9 @@ async def test_a_credential_is_asked_for_once_and_a_revocation_elsewhere_is_seen
         asked: list[str] = []
         ask = door._ask
 
-        async def counted(digest: str) -> Any:
+        async def counted(generation: int, digest: str) -> Any:
             asked.append(digest)
-            return await ask(digest)
+            return await ask(generation, digest)
 
         monkeypatch.setattr(door, "_ask", counted)
         for _ in range(5):
@@ -212,3 +255,34 @@ async def test_an_act_that_the_server_failed_at_is_closed_as_failed(
         assert answer.status_code == 500
         [entry] = await server.app.engine.run(lambda store: store.audit())
     assert (entry.outcome, entry.request) == ("Internal Server Error", "r-1")
+
+
+async def test_what_was_asked_before_a_revocation_is_not_kept_after_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at the ledger that is under way while its token is revoked has seen it, and does not bring it back."""
+    async with serve() as server:
+        secret = await server.token("viewer")
+        tokens = (await server.client(secret).get("/api/v1/tokens")).json()["items"]
+        shown = max(int(token["id"]) for token in tokens)
+        authenticate: authenticating.Authenticator = server.api.state.authenticate
+        authenticate.forget(token=shown)
+        looked, go_on = asyncio.Event(), asyncio.Event()
+        run = server.app.engine.run
+
+        async def late(*arguments: Any, **more: Any) -> Any:
+            found = await run(*arguments, **more)
+            looked.set()
+            await go_on.wait()
+            return found
+
+        monkeypatch.setattr(server.app.engine, "run", late)
+        asking = asyncio.create_task(authenticate.find(secret))
+        await asyncio.wait_for(looked.wait(), 30)
+        monkeypatch.undo()
+        assert (await server.admin.delete(f"/api/v1/tokens/{shown}")).status_code == 204
+        during = await asyncio.wait_for(server.client(secret).get("/api/v1/session"), 30)  # it asks for itself
+        go_on.set()
+        assert await asking is not None, "it was asked before"
+        after = await server.client(secret).get("/api/v1/session")
+    assert (during.status_code, after.status_code) == (401, 401)

@@ -21,7 +21,8 @@ from headrace.core.errors import MoveError, SchemaError
 from headrace.core.lanes import Lane
 from headrace.core.limits import Gate
 from headrace.core.schedule import Fire, Firing, NewSchedule
-from headrace.core.task import After, Key, NewJob, NewTask, Want
+from headrace.core.subscription import NewSubscription
+from headrace.core.task import After, Key, NewJob, NewTask, TaskFilter, Want
 from headrace.scheduling.cadence import cadence_to_json
 from headrace.scheduling.interval import Every
 from headrace.store import migrations
@@ -347,6 +348,37 @@ async def test_a_job_goes_whole_once_nobody_holds_a_task_of_it(sqlite_url: str, 
             await there.finish("b", completed(claim))
         assert (await there.job(job)).state == "completed"
         assert await there.store.check() == await here.store.check() == []
+
+
+@pytest.mark.postgres
+async def test_a_subscriber_whose_key_has_moved_keeps_no_task_and_no_job_from_ending(
+    sqlite_url: str, postgres_url: str
+):
+    """Nobody can ask the other database in the transaction of the end: the subscriber goes without its key."""
+    key = (Key(scope="unique", key="k"),)
+    async with ledger_of(sqlite_url) as here, ledger_of(postgres_url) as there:
+        await here.register("a")
+        job, _ = await here.store.create_job(NewJob(name="j", tasks=(task(),)))
+        (claim,) = await here.claim("a")
+        holder = await here.enqueue_one(keys=key)
+        async with following(sqlite_url, postgres_url):
+            await until_there(there, holder)
+        # By a program that goes on with the old URL.
+        await here.store.declare_subscriptions(
+            "app",
+            [
+                NewSubscription(name=f"{event}@{name}", event=event, task=task(name, queue=event, keys=keys))
+                for event in ("task.failed", "job.failed", "paid")
+                for name, keys in (("keyed", key), ("plain", ()))
+            ],
+        )
+        report = await here.store.finish("a", [failed_for_good(claim)])
+        assert len(report.accepted) == 1
+        await here.store.send("paid", "k", "1")
+        assert (await here.job(job)).state == "failed"
+        for event in ("task.failed", "job.failed", "paid"):
+            found = await here.store.list(TaskFilter(queues=(event,)))
+            assert sorted(record.name for record in found) == ["keyed", "plain"], event
 
 
 @pytest.mark.postgres

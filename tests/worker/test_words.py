@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -140,3 +141,117 @@ async def test_values_are_written_within_a_moment() -> None:
     finally:
         await words.stop()
     assert [text for _, _, text in store.lines] == ["0", "1", "2"]
+
+
+class Slow(Reluctant):
+    """It takes lines when it is let, one call after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tries = 0
+        self.let = asyncio.Event()
+
+    async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
+        self.tries += 1
+        await self.let.wait()
+        await super().append_logs(lines)
+
+    async def asked(self, tries: int) -> None:
+        async with asyncio.timeout(30):
+            while self.tries < tries:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+
+async def test_lines_on_their_way_are_owed_until_they_are_in() -> None:
+    """An outcome that went out beside them could be in the ledger first, and whoever follows would miss them."""
+    store = Slow()
+    words, ref = talking(store), Ref(1, 1)
+    words.log(ref, LogLine(at=0.0, message="the last"))
+    writing = asyncio.create_task(words.flush())
+    await store.asked(1)
+    assert words.finished(ref)
+    assert words.owes(ref), "it is being written, which is not yet written"
+    waiting = asyncio.create_task(words.written(ref))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    store.let.set()
+    await asyncio.gather(writing, waiting)
+    assert [text for _, _, text in store.lines] == ["the last"]
+    assert not words.owes(ref)
+    assert store.tries == 1, "whoever waited found its lines written"
+
+
+async def test_an_outcome_waits_for_one_try_of_its_own_and_no_longer() -> None:
+    store = Slow()
+    store.error = StoreUnavailable("away")
+    words, ref = talking(store), Ref(1, 1)
+    words.log(ref, LogLine(at=0.0, message="the last"))
+    writing = asyncio.create_task(words.flush())
+    await store.asked(1)
+    assert words.finished(ref)
+    waiting = asyncio.create_task(words.written(ref))
+    store.let.set()
+    await asyncio.gather(writing, waiting)
+    assert store.tries == 2
+    assert words.owes(ref), "they are tried again"
+    store.error = None
+    await words.flush()
+    assert [text for _, _, text in store.lines] == ["the last"]
+    assert not words.owes(ref)
+
+
+async def test_a_store_that_hangs_holds_no_outcome_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.worker.services.words._PATIENCE", 0.05)
+    store = Slow()
+    words, ref = talking(store), Ref(1, 1)
+    words.log(ref, LogLine(at=0.0, message="the last"))
+    writing = asyncio.create_task(words.flush())
+    await store.asked(1)
+    async with asyncio.timeout(30):
+        await words.written(ref)
+    assert words.owes(ref)
+    store.let.set()
+    await writing
+    assert not words.owes(ref)
+
+
+async def test_values_of_one_attempt_are_bounded_while_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its lines are. Where they can be written nothing is left out, however many they are."""
+    monkeypatch.setattr("headrace.worker.services.words._MOST_BYTES", 1000)
+    store = Reluctant()
+    words, ref, other = talking(store), Ref(1, 1), Ref(2, 1)
+    for _ in range(100):
+        words.stream(ref, "x" * 100)
+    await words.flush()
+    assert len(store.lines) == 100
+    store.error = StoreUnavailable("away")
+    for n in range(100):
+        words.stream(ref, f"{n:0100}")
+        await words.flush()
+    words.stream(other, "its own")
+    store.error = None
+    await words.flush()
+    assert [int(text) for _, _, text in store.lines[100:-1]] == list(range(10))
+    assert store.lines[-1][2] == "its own", "one attempt takes no room from another"
+    words.stream(ref, "again")
+    await words.flush()
+    assert store.lines[-1][2] == "again"
+
+
+async def test_values_do_not_wake_a_store_that_fails() -> None:
+    store = Slow()
+    store.let.set()
+    store.error = StoreUnavailable("away")
+    words = Words(store=cast("Any", store), worker=lambda: "w", holds=lambda _: True, interval=600.0)
+    words.pace = replace(words.pace, longest=600.0)
+    await words.start()
+    try:
+        await asyncio.sleep(0)
+        words.stream(Ref(1, 1), "0")
+        await store.asked(1)
+        for n in range(30):
+            words.stream(Ref(1, 1), str(n))
+            await asyncio.sleep(0.01)
+    finally:
+        await words.stop()
+    assert store.tries == 1

@@ -48,7 +48,7 @@ def prune(
         removed: Counter[str] = Counter(dict.fromkeys(_counted(there), 0))
         with _bar(there, quiet=json) as advance:
             # Each call removes a bounded number, so that nobody waits for it for long.
-            while any((found := _counted(pruned := await store.prune(keep=seconds))).values()):
+            while any((found := _counted(pruned := await store.prune(keep=seconds))).values()) or pruned.job_events:
                 if blobs is not None and pruned.blobs:
                     await remove_blobs(blobs, pruned.blobs)
                 removed.update(found)
@@ -64,10 +64,10 @@ def prune(
 
 
 def _counted(pruned: "Pruned") -> dict[str, int]:
-    """Blobs are counted as one of their results."""
+    """Blobs are counted as one of their results, and what a job was as one with the job."""
     import dataclasses
 
-    return {what: count for what, count in dataclasses.asdict(pruned).items() if what != "blobs"}
+    return {what: count for what, count in dataclasses.asdict(pruned).items() if what not in ("blobs", "job_events")}
 
 
 def _blobs(database: str | None, name: str) -> "Blobs | None":

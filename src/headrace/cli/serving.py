@@ -34,6 +34,15 @@ CorsOrigins = Annotated[
         "--cors-origin", help="Pages of this origin may read; may be given several times.", show_default="none"
     ),
 ]
+TrustProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-proxy",
+        metavar="ADDRESS",
+        help="Believe X-Forwarded-For and -Proto of this proxy; may be given several times.",
+        show_default="none",
+    ),
+]
 RedisUrl = Annotated[
     str | None,
     typer.Option(
@@ -56,6 +65,7 @@ def server(
     rate_limit: RateLimit = None,
     cors_origin: CorsOrigins = None,
     secure_cookies: SecureCookies = None,
+    trust_proxy: TrustProxy = None,
     redis_url: RedisUrl = None,
     log_level: LogLevelFlag = None,
     log_format: LogFormatFlag = None,
@@ -84,6 +94,7 @@ def server(
         requests_per_minute=rate_limit,
         cors_origins=tuple(cors_origin) if cors_origin else None,
         secure_cookies=secure_cookies,
+        trust_proxy=tuple(trust_proxy) if trust_proxy else None,
         redis_url=redis_url,
     )
     from headrace.server.listening import listen, url_of
@@ -121,6 +132,7 @@ def server_options(settings: "Settings", **flags: Any) -> "ServerOptions":
         "requests_per_minute": settings.rate_limit,
         "cors_origins": settings.cors_origins,
         "secure_cookies": settings.secure_cookies,
+        "trust_proxy": settings.trust_proxy,
         "redis_url": settings.redis_url,
     }
     values.update({name: value for name, value in flags.items() if value is not None})

@@ -144,7 +144,8 @@ async def _of_job[T](rows: Coroutine[Any, Any, list[T]], store: Any, job: int) -
 
 
 class _Tail:
-    """The lines of one task that were not read yet."""
+    """The lines of one task that were not read yet. Late ones of an earlier claim than the last that was seen are left
+    out: the log has them, in their place."""
 
     def __init__(self, task: int, *, first: int | None, wanted: Callable[[LogLine], bool]) -> None:
         self._task = task

@@ -61,6 +61,7 @@ class NewToken:
     hint: str  # its first characters, by which its owner knows it
     scopes: tuple[Scope, ...]
     ttl: float | None = None  # seconds; None: until it is revoked
+    not_after: datetime | None = None  # it ends by then, whatever its ttl
 
 
 @value

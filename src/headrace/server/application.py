@@ -21,6 +21,7 @@ from headrace.server.middleware.request_ids import HEADER, RequestIds
 from headrace.server.middleware.security import SecurityHeaders
 from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
+from headrace.server.probes import Probes
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
@@ -75,6 +76,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.options = options
     api.state.authenticate = authenticate
     api.state.passwords = passwords
+    api.state.probes = Probes()
     api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)

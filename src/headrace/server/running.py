@@ -42,6 +42,9 @@ def run(
             log_config=None,
             access_log=False,
             server_header=False,
+            # Uvicorn by itself believes whoever is on this machine, and an environment variable of its own.
+            proxy_headers=bool(options.trust_proxy),
+            forwarded_allow_ips=list(options.trust_proxy),
             timeout_graceful_shutdown=_GRACE,
             ws_max_size=max(options.body_limit, 65_536),
             # A message goes to thousands as it is: to compress it for each of them costs more than the server has.
@@ -108,9 +111,10 @@ def _say_why(preparing: asyncio.Task[None]) -> None:
 async def _prepare(app: App, options: ServerOptions, made_admin: Callable[[str], None] | None) -> None:
     """The first user, as soon as the database is there: until then requests are told to come again."""
     said = False
+    secret = new_secret()  # one for every try: one that was written and not answered is known again by it
     while options.auth:
         try:
-            secret = await add_first_admin(app)
+            made = await add_first_admin(app, secret)
         except StoreError as error:
             # Beside a supervisor that is about to make the schema it is missing for a moment.
             if not said and not isinstance(error, SchemaError):
@@ -118,14 +122,13 @@ async def _prepare(app: App, options: ServerOptions, made_admin: Callable[[str],
                 said = True
             await asyncio.sleep(_PAUSE)
         else:
-            if secret is not None and made_admin is not None:
+            if made and made_admin is not None:
                 made_admin(secret)
             return
 
 
-async def add_first_admin(app: App) -> str | None:
-    """The secret of the first user's token; None where there are users already."""
-    secret = new_secret()
+async def add_first_admin(app: App, secret: str) -> bool:
+    """Whether the first user has the token of this secret, by this call or an earlier one; else there are users."""
     token = NewToken(
         user=FIRST_ADMIN,
         kind="api",
@@ -134,5 +137,4 @@ async def add_first_admin(app: App) -> str | None:
         hint=hint_of(secret),
         scopes=tuple(Scope),
     )
-    made = await app.engine.run(lambda store: store.add_first_admin(FIRST_ADMIN, token))
-    return None if made is None else secret
+    return await app.engine.run(lambda store: store.add_first_admin(FIRST_ADMIN, token)) is not None

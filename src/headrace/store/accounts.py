@@ -13,7 +13,8 @@ class Accounts(Protocol):
 
     async def add_first_admin(self, name: str, token: NewToken) -> TokenRecord | None:
         """The first user of a ledger, an admin with this token, in one transaction; None, and nothing is written, when
-        there is a user already. Of many at once, one gets its token."""
+        there is a user already. Of many at once, one gets its token. Whoever lost the answer asks again with the same
+        token, and gets it."""
         ...
 
     async def users(self) -> list[UserRecord]:
@@ -27,6 +28,11 @@ class Accounts(Protocol):
     ) -> UserRecord:
         """What is None stays. A new password, and disabling, revoke every session of theirs in the same transaction; a
         new password lifts a lock. NotFound; WrongState when no enabled admin would be left."""
+        ...
+
+    async def renew_password(self, name: str, *, verified: str, fresh: str) -> UserRecord | None:
+        """The same password hashed anew: `fresh` in place of `verified`, and nothing else changes; sessions go on.
+        None, and nothing is written, when the user has another hash by now, is disabled, or is not there."""
         ...
 
     async def login_failed(self, name: str, *, most: int, lock: float) -> UserRecord | None:

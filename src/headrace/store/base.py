@@ -29,6 +29,7 @@ from headrace.core.task import (
     Input,
     JobHooks,
     JobRecord,
+    Key,
     NewJob,
     NewTask,
     Outlined,
@@ -127,6 +128,7 @@ class Pruned:
     events: int = 0
     tokens: int = 0
     audit: int = 0
+    job_events: int = 0  # of jobs that go once they have none: more may wait though nothing else went
     blobs: tuple[str, ...] = ()  # references to results that nobody has any more: whoever keeps blobs removes them
 
 
@@ -523,6 +525,11 @@ class Inspection(Protocol):
 
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]: ...
 
+    async def key_holders(self, keys: Sequence[Key]) -> dict[tuple[str, str], int]:
+        """The tasks that hold these keys now, by scope and key; free and expired ones are left out. A hint: whoever
+        must know enqueues with on_conflict="reject"."""
+        ...
+
     async def attempts(self, task: int) -> list[AttemptRecord]: ...
 
     async def counts(self) -> dict[str, int]:
@@ -539,7 +546,10 @@ class Inspection(Protocol):
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
-        """(ref, seq, stream, line); a line written twice is kept once."""
+        """(ref, seq, stream, line); a line written twice is kept once.
+
+        Not fenced: what an attempt said is true also when its claim is not the task's any more. Such late lines are
+        in `logs`, in the place of their claim; whoever follows the task and is at a later claim is not shown them."""
         ...
 
     async def logs(

@@ -21,6 +21,7 @@ class Beside:
         self._descriptors = descriptors
         self._process: asyncio.subprocess.Process | None = None
         self._told = False
+        self._asked = False  # a second signal would cut off what it still answers
         self.failed = False  # it ended although nobody had told it to
 
     @contextlib.asynccontextmanager
@@ -49,11 +50,21 @@ class Beside:
             await watching
 
     def stop(self) -> None:
-        """It answers what it was asked, and ends."""
+        """It answers what it was asked, and ends. Told again, it is not disturbed in that."""
         self._told = True
+        if self._process is not None and not self._asked:
+            self._asked = True
+            self._signal(signal.SIGTERM)
+
+    def stop_now(self) -> None:
+        """Somebody insists. Another signal than the first, because the kernel folds equal ones that are pending."""
+        self.stop()
+        self._signal(signal.SIGINT)
+
+    def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
+                self._process.send_signal(number)
 
     async def _watch(self, process: asyncio.subprocess.Process, ended: Callable[[], None]) -> None:
         code = await process.wait()

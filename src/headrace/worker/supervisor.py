@@ -115,6 +115,8 @@ class Supervisor:
         """Give back what runs. Another signal than the first, because the kernel folds equal ones that are pending."""
         self._stopping.set()
         self._insisted.set()
+        if self._beside is not None:
+            self._beside.stop_now()
         for process in self.processes.values():
             process.signal(signal.SIGINT)
 

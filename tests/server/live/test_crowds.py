@@ -22,8 +22,8 @@ async def test_a_crowd_on_twenty_jobs_and_a_burst_of_one(postgres_url: str) -> N
     """2,000 clients at full size, a hundred on each of twenty jobs with five messages a second: 10,000 deliveries a
     second. Then one job says a thousand lines a second to twenty clients. The memory of the server stays where it was.
     """
-    each, total = sized(small=10, full=100), sized(small=15, full=50)
-    lines = sized(small=1000, full=10_000)
+    each, total = sized(small=5, full=100), sized(small=10, full=50)
+    lines = sized(small=500, full=10_000)
     app = App(postgres_url)
     async with server_processes(postgres_url) as (server,), store_of(app) as store:
         memory = psutil.Process(server.process.pid).memory_info

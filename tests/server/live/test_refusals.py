@@ -1,6 +1,7 @@
 """Who may watch what, and how they are told when they may not."""
 
 from contextlib import suppress
+from typing import Any
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from headrace.server.live.pace import Pace
 from tests.server.live.watching import closed, numbers, receive, receive_until, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
+from tests.support.waiting import eventually
 
 
 @pytest.mark.requirement("R90")
@@ -106,3 +108,51 @@ async def test_a_token_that_was_revoked_shows_nothing_more(serve_sqlite: Serve) 
             server.api.state.authenticate.forget(token=revoked.id)  # as the server that revokes it does
             assert await closed(client) == 4401
             assert [event["event"] async for event in events if "event" in event] == ["task_log_message", "refused"]
+
+
+@pytest.mark.parametrize("by", ["header", "subprotocol"])
+async def test_handshakes_are_requests(serve_sqlite: Serve, by: str) -> None:
+    """So many a minute of one token, however it is shown; more are refused before anything is accepted."""
+    async with serve_sqlite(requests_per_minute=5) as server, listening(server.api) as url:
+        secret = server.secrets["viewer"]
+        assert (await server.viewer.get("/api/v1/session")).status_code == 200, "from here on its token is known"
+        shown: dict[str, Any] = {"token": secret} if by == "header" else {"subprotocols": [f"headrace.token.{secret}"]}
+        for _ in range(5):
+            async with watching(url, "/ws/system/", **shown) as client:
+                assert (await receive(client))["type"] == "system"
+        with pytest.raises(InvalidStatus) as refused:
+            async with watching(url, "/ws/system/", **shown):
+                raise AssertionError("one too many")
+        async with watching(url, "/ws/system/", server.secrets["admin"]) as client:
+            assert (await receive(client))["type"] == "system", "another token has a bucket of its own"
+    assert refused.value.response.status_code == 429
+    assert 1 <= int(refused.value.response.headers["retry-after"]) <= 12
+
+
+@pytest.mark.parametrize("auth", [True, False])
+async def test_nobody_takes_all_places(serve_sqlite: Serve, auth: bool) -> None:
+    """Of one token, or of one address where there are no users; whoever goes makes room."""
+    async with (
+        serve_sqlite(watchers_per_caller=2, auth=auth) as server,
+        listening(server.api) as url,
+        store_of(server.app) as store,
+    ):
+        writer = await Writer.begin(store)
+        await writer.say()
+        path, secret = f"/ws/job/{writer.job}/logs/", server.secrets.get("viewer")
+        headers = {"Authorization": f"Bearer {secret}"} if auth else {}
+        async with watching(url, path, secret) as first, streaming(url, f"/jobs/{writer.job}/logs", secret) as second:
+            assert (await receive(first))["seq"] == 0
+            assert (await anext(second))["id"] == "0"
+            async with watching(url, path, secret) as third:
+                assert await closed(third) == 4429
+            async with httpx.AsyncClient(base_url=url, headers=headers) as client:
+                refused = await client.get(f"/api/v1/live/jobs/{writer.job}/logs")
+            if auth:
+                async with watching(url, path, server.secrets["admin"]) as other:
+                    assert (await receive(other))["seq"] == 0
+        await eventually(lambda: server.api.state.hub.watchers == 0)
+        async with watching(url, path, secret) as again:
+            assert (await receive(again))["seq"] == 0
+    assert (refused.status_code, refused.headers["content-type"]) == (429, "application/problem+json")
+    assert "retry-after" in refused.headers

@@ -23,7 +23,9 @@ def needs_approval(caller: Caller, task: NewTask) -> bool:
     asked = asked_role(task.options)
     if asked is None and not is_free(task):
         return False
-    return not caller.role.reaches(Role(asked) if asked in Role else Role.OPERATOR)
+    wanted = Role(asked) if asked in Role else Role.OPERATOR
+    # Whoever sends a command cannot ask for less than an operator's word by asking for their own.
+    return not caller.role.reaches(wanted) or (is_free(task) and not caller.role.reaches(Role.OPERATOR))
 
 
 def is_free(task: NewTask) -> bool:
@@ -31,6 +33,11 @@ def is_free(task: NewTask) -> bool:
     # Read, not searched: a client may write the word in other ways.
     by_path = bool(loads(task.options).get("entrypoint")) and task.name not in _OF_WORKFLOWS
     return task.kind != "function" or task.pool not in _OF_FUNCTIONS or by_path
+
+
+def of_workflows(task: NewTask) -> bool:
+    """Whether it is one of those that a plan adds of its own."""
+    return task.name in _OF_WORKFLOWS and bool(loads(task.options).get("entrypoint"))
 
 
 def asked_role(options: str) -> str | None:

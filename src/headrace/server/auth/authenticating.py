@@ -24,6 +24,8 @@ from headrace.server.problems import Problem
 COOKIE = "headrace_session"
 CSRF_COOKIE = "headrace_csrf"
 CSRF_HEADER = "X-CSRF-Token"
+# What a browser's WebSocket offers, because it can send no other header: ["headrace.live", "headrace.token.<token>"].
+TOKEN_SUBPROTOCOL = "headrace.token."
 _GOOD_FOR = 5.0  # seconds for which a credential is trusted without asking: so late is a revocation seen
 _TOUCH_EACH = 60.0
 _MOST = 10_000
@@ -45,7 +47,8 @@ class Authenticator:
         self._options = options
         self._clock = clock
         self._known: dict[str, _Known] = {}
-        self._asking: dict[str, asyncio.Task[Credential | None]] = {}
+        self._asking: dict[tuple[int, str], asyncio.Task[Credential | None]] = {}
+        self._generation = 0  # raised when something is forgotten: what was asked before then is not kept
         self._used: set[int] = set()
         self._touching: asyncio.Task[None] | None = None
 
@@ -72,8 +75,7 @@ class Authenticator:
         if kind == "session":
             _check_page(connection, secret)
         self._used.add(credential.token.id)
-        user, token = credential.user, credential.token
-        return caller_of(user.name, user.role, token.scopes, token=token.id, is_session=kind == "session")
+        return caller_of(credential)
 
     async def find(self, secret: str) -> Credential | None:
         if not looks_like_one(secret):
@@ -82,10 +84,11 @@ class Authenticator:
         known = self._known.get(digest)
         if known is not None and known.until > self._clock():
             return known.credential
-        # Of many requests at once with one token, one asks.
-        asking = self._asking.get(digest)
+        # Of many requests at once with one token, one asks; not one that began before something was forgotten.
+        generation = self._generation
+        asking = self._asking.get((generation, digest))
         if asking is None:
-            asking = self._asking[digest] = asyncio.create_task(self._ask(digest))
+            asking = self._asking[generation, digest] = asyncio.create_task(self._ask(generation, digest))
         return await asyncio.shield(asking)
 
     async def of(self, scope: Scope) -> Credential | None:
@@ -102,6 +105,7 @@ class Authenticator:
 
     def forget(self, *, token: int | None = None, user: str | None = None) -> None:
         """What changed here holds at once; other servers see it within five seconds."""
+        self._generation += 1
         for digest, known in list(self._known.items()):
             if known.credential.token.id == token or known.credential.user.name == user:
                 del self._known[digest]
@@ -112,19 +116,19 @@ class Authenticator:
             with suppress(StoreError):  # when it was last used is for people to look at: one minute more or less
                 await self._app.engine.run(lambda store: store.touch_tokens(sorted(used)))
 
-    async def _ask(self, digest: str) -> Credential | None:
+    async def _ask(self, generation: int, digest: str) -> Credential | None:
         try:
             asked = self._clock()
             credential = await self._app.engine.run(lambda store: store.find_token(digest))
             if credential is None:
                 self._known.pop(digest, None)
-            else:
+            elif generation == self._generation:
                 if len(self._known) >= _MOST:
                     self._make_room()
                 self._known[digest] = _Known(credential=credential, until=asked + _GOOD_FOR)
             return credential
         finally:
-            del self._asking[digest]
+            del self._asking[generation, digest]
 
     def _make_room(self) -> None:
         now = self._clock()
@@ -167,6 +171,9 @@ def secret_of(scope: Scope) -> tuple[str, TokenKind] | None:
     scheme, _, rest = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and rest.strip():
         return rest.strip(), "api"
+    offered: list[str] = scope.get("subprotocols") or []
+    if token := next((each for each in offered if each.startswith(TOKEN_SUBPROTOCOL)), None):
+        return token.removeprefix(TOKEN_SUBPROTOCOL), "api"
     secret = _cookie(headers.getlist("cookie"))
     return None if secret is None else (secret, "session")
 

@@ -1,8 +1,8 @@
 """Who calls, and the pure answers to what they may do."""
 
-from collections.abc import Iterable
+from datetime import datetime
 
-from headrace.core.accounts import Role, Scope
+from headrace.core.accounts import Credential, Role, Scope
 from headrace.core.values import value
 
 # What each role may be given at most.
@@ -21,6 +21,7 @@ class Caller:
     scopes: frozenset[Scope]
     token: int | None = None
     is_session: bool = False  # by cookie: acts need the CSRF header
+    until: datetime | None = None  # when the token ends
 
     @property
     def sees_all(self) -> bool:
@@ -43,6 +44,11 @@ class Caller:
         return None if self.sees_all else self.name
 
     @property
+    def manages_tokens(self) -> bool:
+        """Whether they make and revoke tokens. One that was handed out to look with is no key to more of its kind."""
+        return self.is_session or bool(self.scopes & {Scope.CONTROL, Scope.ADMIN})
+
+    @property
     def owns_as(self) -> str | None:
         """The owner of what they submit."""
         return self.name or None
@@ -52,6 +58,14 @@ class Caller:
 ANYONE = Caller(name="", role=Role.ADMIN, scopes=frozenset(Scope))
 
 
-def caller_of(name: str, role: Role, scopes: Iterable[Scope], *, token: int | None, is_session: bool) -> Caller:
+def caller_of(credential: Credential) -> Caller:
     """A token may be wider than the role is by now: what counts is what both allow."""
-    return Caller(name=name, role=role, scopes=frozenset(scopes) & SCOPES[role], token=token, is_session=is_session)
+    user, token = credential.user, credential.token
+    return Caller(
+        name=user.name,
+        role=user.role,
+        scopes=frozenset(token.scopes) & SCOPES[user.role],
+        token=token.id,
+        is_session=token.kind == "session",
+        until=token.expires_at,
+    )

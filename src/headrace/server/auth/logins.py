@@ -42,21 +42,32 @@ class Logins:
         if line is None:
             line = self._lines[name] = asyncio.Lock()
         async with line:
-            user = await self._app.engine.run(lambda store: store.get_user(name))
-            may = user is not None and not user.disabled and not _is_locked(user)
-            hashed = user.password if user is not None and may else None
-            verdict = await self._passwords.verify(hashed, password)
-            if user is None or not verdict.good:
-                # A locked one is not counted: whoever knows a name could keep its owner out for good.
-                if user is not None and hashed is not None:
-                    await self._count(name)
+            user = await self._look(name, password)
+            if user is None:
+                # The password was changed, or hashed anew by another server, after it was looked at: what counts is
+                # the one of now. Twice at one login is nobody's doing.
+                user = await self._look(name, password)
+            if user is None:
                 raise self._refused()
-            if verdict.stale:
-                fresh = await self._passwords.hash(password)
-                user = await self._app.engine.run(lambda store: store.change_user(name, password=fresh))
             if user.failed_logins:
                 await self._app.engine.run(lambda store: store.login_succeeded(name))
             return user
+
+    async def _look(self, name: str, password: str) -> UserRecord | None:
+        """Who this is. None when another hash was written while this one was made anew. Problem 401."""
+        user = await self._app.engine.run(lambda store: store.get_user(name))
+        may = user is not None and not user.disabled and not _is_locked(user)
+        hashed = user.password if user is not None and may else None
+        verdict = await self._passwords.verify(hashed, password)
+        if user is None or hashed is None or not verdict.good:
+            # A locked one is not counted: whoever knows a name could keep its owner out for good.
+            if hashed is not None:
+                await self._count(name)
+            raise self._refused()
+        if not verdict.stale:
+            return user
+        fresh = await self._passwords.hash(password)
+        return await self._app.engine.run(lambda store: store.renew_password(name, verified=hashed, fresh=fresh))
 
     async def begin(self, user: UserRecord, *, label: str) -> Login:
         """A session of somebody who was verified."""

@@ -5,7 +5,6 @@ specification keeps tasks; with us that is the database, and so `redis` in `/hea
 """
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
@@ -28,7 +27,9 @@ from headrace.server.auth.caller import Caller
 from headrace.server.faces.asynctaskflow_records import TaskBody, Word, body_of, states_of, waits_for_retry, word_of
 from headrace.server.faces.ids import id_of, uuid_of
 from headrace.server.figures import ratio_of
+from headrace.server.probes import TheProbes
 from headrace.server.problems import Problem
+from headrace.server.submitting import owned
 from headrace.store.base import COUNTED_AT_MOST, CancelAnswer, Store
 from headrace.store.removing import DeleteAnswer
 
@@ -110,8 +111,7 @@ async def create_task(given: Summarize, app: TheApp, caller: Submitter) -> TaskR
             "No summarize task",
             "this app has no summarize task: call headrace.contrib.summarize.register(app) where its tasks are defined",
         ) from None
-    new = dataclasses.replace(task.prepare(content=given.content), owner=caller.owns_as)
-    (answer,) = await app.engine.enqueue([new])
+    (answer,) = await app.engine.enqueue([owned(caller, task.prepare(content=given.content))])
     return TaskResponse(task_id=uuid_of(answer.id), state=Word.PENDING)
 
 
@@ -198,9 +198,13 @@ async def get_dlq_tasks(app: TheApp, caller: Reader, limit: Limit = 100) -> list
 
 
 @router.get("/health", tags=["health"])
-async def health_check(app: TheApp) -> HealthStatus:
+async def health_check(app: TheApp, probes: TheProbes) -> HealthStatus:
     """Whether the database answers and a worker is active, by the workers' own heartbeats. Asks nobody, needs no token,
-    and answers within two seconds whatever is wrong."""
+    and answers within two seconds whatever is wrong. `timestamp` says when it was looked at: once a second at most."""
+    return await probes.ask("health", lambda: _health(app))
+
+
+async def _health(app: App) -> HealthStatus:
     breakers: dict[str, str] = {}
     database = workers = False
     try:

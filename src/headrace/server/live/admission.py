@@ -10,24 +10,29 @@ from headrace.app import App
 from headrace.core.accounts import Scope
 from headrace.core.errors import StoreError
 from headrace.server.access import authenticate
+from headrace.server.auth.authenticating import TOKEN_SUBPROTOCOL
 from headrace.server.auth.caller import Caller
 from headrace.server.faces.ids import id_of
 from headrace.server.live.messages import Position, read_position
 from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
+from headrace.server.middleware.rates import address_of
 from headrace.server.problems import Problem
 
-# What a browser's WebSocket offers, because it can send no other header: ["headrace.live", "headrace.token.<token>"].
 SUBPROTOCOL = "headrace.live"
-_TOKEN = "headrace.token."
 _LARGEST_ID = 2**63 - 1
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
     """Problem(401); Problem(403), also when a page of another origin uses the cookie of its visitor."""
-    caller = await authenticate(_with_token(connection))
+    caller = await authenticate(connection)
     if Scope.READ not in caller.scopes:
         raise Problem(403, "Forbidden", "this needs the scope 'read'")
     return caller
+
+
+def name_of(connection: HTTPConnection, caller: Caller) -> str:
+    """Whose watchers are counted together."""
+    return address_of(connection.scope) if caller.token is None else f"token {caller.token}"
 
 
 async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
@@ -43,14 +48,14 @@ async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
             if task is None:
                 raise Problem(404, "Not Found", f"no task {id}")
             _check(caller, task.owner, f"task {id}")
-            return TaskSource(number)
+            return TaskSource(number, app.redaction)
         case _:
             number = _number(id, "job")
             job = await app.engine.run(lambda store: store.get_job(number))
             if job is None:
                 raise Problem(404, "Not Found", f"no job {id}")
             _check(caller, job.owner, f"job {id}")
-            return JobStatus(number) if kind == "status" else JobLogs(number)
+            return JobStatus(number) if kind == "status" else JobLogs(number, app.redaction)
 
 
 async def still_known(connection: HTTPConnection) -> None:
@@ -72,19 +77,8 @@ def read_after(text: str | None, source: Source) -> Position | None:
 def subprotocol(websocket: WebSocket) -> str | None:
     """The one to answer with: a browser that offers some goes on only when one is taken."""
     offered: list[str] = websocket.scope.get("subprotocols") or []
-    return SUBPROTOCOL if SUBPROTOCOL in offered else next((each for each in offered if each.startswith(_TOKEN)), None)
-
-
-def _with_token(connection: HTTPConnection) -> HTTPConnection:
-    """As if the token of the subprotocol had come in the header."""
-    if connection.scope["type"] != "websocket" or "authorization" in connection.headers:
-        return connection
-    offered: list[str] = connection.scope.get("subprotocols") or []
-    token = next((each.removeprefix(_TOKEN) for each in offered if each.startswith(_TOKEN)), None)
-    if token is None:
-        return connection
-    header = (b"authorization", b"Bearer " + token.encode("latin-1", "replace"))
-    return HTTPConnection({**connection.scope, "headers": [*connection.scope["headers"], header]})
+    tokens = (each for each in offered if each.startswith(TOKEN_SUBPROTOCOL))
+    return SUBPROTOCOL if SUBPROTOCOL in offered else next(tokens, None)
 
 
 def _task_number(id: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Self
@@ -13,6 +14,7 @@ from headrace.server.live.sources import Source, grown
 from headrace.server.live.topics import Topic
 from headrace.server.live.watchers import Ended, Watcher
 from headrace.server.options import ServerOptions
+from headrace.server.problems import Problem
 from headrace.store.base import Store
 
 _LOG = logging.getLogger("headrace.live")
@@ -49,6 +51,8 @@ class Hub:
         self._tails: dict[str, _Tail] = {}
         self._by_hint: dict[str, set[_Tail]] = {}
         self._watchers: set[Watcher] = set()
+        self._most = options.watchers_per_caller
+        self._by_caller: Counter[str] = Counter()
         self._readers = asyncio.Semaphore(_READERS)
         self._replays = asyncio.Semaphore(_READERS)
         self._services: list[asyncio.Task[None]] = []
@@ -90,10 +94,12 @@ class Hub:
         return len(self._watchers)
 
     @asynccontextmanager
-    async def watching(self, source: Source, *, ping: float) -> AsyncGenerator[Watcher]:
-        """A watcher for the time of the block. Its topic is as fresh as the moment in which this was called."""
+    async def watching(self, source: Source, *, ping: float, caller: str = "") -> AsyncGenerator[Watcher]:
+        """A watcher for the time of the block. Its topic is as fresh as the moment in which this was called.
+        Problem(429) when this caller has too many."""
         if self._has_ended:
             raise Ended
+        self.check_room(caller)
         tail = self._tails.get(source.name)
         if tail is None:
             tail = self._tails[source.name] = _Tail(Topic(source, self.pace))
@@ -102,14 +108,28 @@ class Hub:
         watcher = Watcher(self, tail.topic, ping=ping)
         tail.topic.watchers.add(watcher)
         self._watchers.add(watcher)
+        self._by_caller[caller] += 1
         try:
             await self._opened(tail)
             yield watcher
         finally:
             tail.topic.watchers.discard(watcher)
             self._watchers.discard(watcher)
+            self._by_caller[caller] -= 1
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
             if not tail.topic.watchers:
                 self._forget(tail)
+
+    def check_room(self, caller: str) -> None:
+        """Each holds a connection, a task and a place in memory: nobody may take them all. Problem(429)."""
+        if self._most and self._by_caller[caller] >= self._most:
+            raise Problem(
+                429,
+                "Too Many Requests",
+                f"you watch {self._most} things at once; close some of them",
+                headers={"Retry-After": "5"},
+            )
 
     async def read_back[T](self, act: Callable[[Store], Coroutine[Any, Any, T]], /) -> T:
         """For one who comes late: a few at a time, however many come at once."""

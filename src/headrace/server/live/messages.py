@@ -1,4 +1,7 @@
-"""What watchers are sent: encoded once, whoever and however many they are. Ids are texts: JavaScript rounds numbers."""
+"""What watchers are sent: encoded once, whoever and however many they are. Ids are texts: JavaScript rounds numbers.
+
+Secrets are taken out here, by the rules of the app, so that live shows no more than the API does.
+"""
 
 from typing import Any
 
@@ -7,6 +10,7 @@ import orjson
 from headrace.core.live import JobEvent, JobLine
 from headrace.core.task import JobRecord, QueueRecord, TaskRecord
 from headrace.store.base import LogLine
+from headrace.telemetry.redaction import Redaction
 
 VALUES = "value"  # what `current.stream` writes among the lines of a task
 # Where in a sequence something is: (seq,) in a job, (claim_no, seq) in a task. Compared as tuples.
@@ -22,7 +26,7 @@ class Message:
     def __init__(self, kind: str, fields: dict[str, Any], position: Position | None = None) -> None:
         self.kind = kind
         self.position = position
-        self.text = orjson.dumps({"type": kind, **fields}).decode()
+        self.text = orjson.dumps({"type": kind, **fields}, default=str).decode()  # a hook may give anything
         self.size = len(self.text)
         self._buffered: str | None = None
         self._events: dict[bool, bytes] = {}
@@ -73,34 +77,36 @@ def job_as_it_is(job: JobRecord) -> Message:
     return Message("job_status_update", {"status": job.state, "data": data, "seq": -1}, BEGINNING)
 
 
-def job_line(line: JobLine) -> Message:
-    fields = {"message": line.line, "seq": line.seq, "stream": line.stream, "task": str(line.task)}
+def job_line(line: JobLine, rules: Redaction) -> Message:
+    fields = {"message": rules.text(line.line), "seq": line.seq, "stream": line.stream, "task": str(line.task)}
     return Message("task_log_message", {**fields, "claim_no": line.claim_no, "at": line.at}, (line.seq,))
 
 
-def task_line(line: LogLine) -> Message:
+def task_line(line: LogLine, rules: Redaction) -> Message:
     """A line, or a value that the task streamed: both are numbered by the claim."""
     place = {"claim_no": line.claim_no, "seq": line.seq, "task": str(line.task), "at": line.at}
     position = (line.claim_no, line.seq)
     if line.stream == VALUES:
-        return Message("task_stream_value", {"value": _read(line.line), **place}, position)
-    return Message("task_log_message", {"message": line.line, "stream": line.stream, **place}, position)
+        return Message("task_stream_value", {"value": _read(line.line, rules), **place}, position)
+    return Message("task_log_message", {"message": rules.text(line.line), "stream": line.stream, **place}, position)
 
 
-def task_state(task: TaskRecord) -> Message:
-    progress = None if task.progress is None else _read(task.progress)
+def task_state(task: TaskRecord, rules: Redaction) -> Message:
+    progress = None if task.progress is None else _read(task.progress, rules)
+    message = None if task.error_message is None else rules.text(task.error_message)
     fields = {"task": str(task.id), "status": task.state, "reason": task.reason, "progress": progress}
     counts = {"attempt": task.attempt, "max_attempts": task.max_attempts, "claim_no": task.claim_no}
-    error = {"error_class": task.error_class, "error_message": task.error_message}
+    error = {"error_class": task.error_class, "error_message": message}
     return Message("task_update", {**fields, **counts, **error, "run_no": task.run_no})
 
 
-def _read(text: str) -> Any:
+def _read(text: str, rules: Redaction) -> Any:
     """JSON, or the text itself where it is none (JSON that was cut)."""
     try:
-        return orjson.loads(text)
+        found = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return text
+        return rules.text(text)
+    return rules.value(found)
 
 
 def queue_figures(queues: list[QueueRecord]) -> Message:

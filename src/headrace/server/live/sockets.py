@@ -9,7 +9,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from headrace.core.errors import HeadraceError
 from headrace.server.access import the_app
-from headrace.server.live.admission import caller_of, read_after, source_of, still_known, subprotocol
+from headrace.server.live.admission import caller_of, name_of, read_after, source_of, still_known, subprotocol
 from headrace.server.live.messages import PING, Position
 from headrace.server.live.pace import FAREWELL
 from headrace.server.live.serving import the_hub
@@ -27,11 +27,18 @@ class Close(IntEnum):
     NO_ACCESS = 4403
     NOT_FOUND = 4404
     TOO_SLOW = 4408
+    TOO_MANY = 4429
     RESTARTING = 1012
     TRY_AGAIN = 1013
 
 
-_CODES = {422: Close.MALFORMED, 401: Close.NOT_AUTHENTICATED, 403: Close.NO_ACCESS, 404: Close.NOT_FOUND}
+_CODES = {
+    422: Close.MALFORMED,
+    401: Close.NOT_AUTHENTICATED,
+    403: Close.NO_ACCESS,
+    404: Close.NOT_FOUND,
+    429: Close.TOO_MANY,
+}
 
 
 @router.websocket("/ws/job/{id}/status/")
@@ -75,7 +82,7 @@ async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:
         caller = await caller_of(websocket)
         source = await source_of(await the_app(websocket), caller, kind, id)
         after, hub = read_after(websocket.query_params.get("after"), source), the_hub(websocket)
-        async with hub.watching(source, ping=hub.pace.ping) as watcher:
+        async with hub.watching(source, ping=hub.pace.ping, caller=name_of(websocket, caller)) as watcher:
             listener = asyncio.create_task(_listen(websocket, watcher))
             try:
                 async with watcher.sending():

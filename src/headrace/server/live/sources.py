@@ -10,6 +10,7 @@ from headrace.core.live import LATE_JOIN, JobHead, TaskHead
 from headrace.server.live import messages
 from headrace.server.live.messages import BEGINNING, Message, Position
 from headrace.store.base import Store
+from headrace.telemetry.redaction import DEFAULT, Redaction
 
 # Of the time of one server process, figures of the whole ledger take at most this part.
 _BUDGET = 0.02
@@ -64,17 +65,19 @@ class JobLogs:
     parts = 1
     late_join = LATE_JOIN
 
-    def __init__(self, job: int) -> None:
+    def __init__(self, job: int, rules: Redaction = DEFAULT) -> None:
         self.job = job
+        self._rules = rules
         self.name = f"job/{job}/logs"
         self.hints = (f"job/{job}",)
 
     async def last(self, store: Store) -> tuple[list[Message], Position]:
         lines = await store.last_job_lines(self.job, limit=self.late_join)
-        return [messages.job_line(line) for line in lines], (lines[0].seq - 1,) if lines else BEGINNING
+        return [messages.job_line(line, self._rules) for line in lines], (lines[0].seq - 1,) if lines else BEGINNING
 
     async def behind(self, store: Store, position: Position, limit: int) -> list[Message]:
-        return [messages.job_line(line) for line in await store.job_lines(self.job, after=position[0], limit=limit)]
+        lines = await store.job_lines(self.job, after=position[0], limit=limit)
+        return [messages.job_line(line, self._rules) for line in lines]
 
     async def state(self, store: Store) -> None:
         return None
@@ -85,13 +88,17 @@ class JobLogs:
 
 
 class TaskSource:
-    """Its lines in the order of claims and numbers, and its state. Who comes late sees lines of its latest claim."""
+    """Its lines in the order of claims and numbers, and its state. Who comes late sees lines of its latest claim.
+
+    Lines that a worker writes after it has lost its claim are behind nobody who has seen a line of the next one: they
+    are in the log (REST), and not shown here. In a job's own sequence they have a number like all others."""
 
     parts = 2
     late_join = LATE_JOIN
 
-    def __init__(self, task: int) -> None:
+    def __init__(self, task: int, rules: Redaction = DEFAULT) -> None:
         self.task = task
+        self._rules = rules
         self.name = f"task/{task}"
         self.hints = (f"task/{task}",)
         self.head: TaskHead | None = None
@@ -102,16 +109,16 @@ class TaskSource:
             return [], BEGINNING
         after = max(-1, head.line - self.late_join - 1)
         lines = await store.logs(self.task, claim_no=head.claim_no, after=after, limit=self.late_join)
-        return [messages.task_line(line) for line in lines], (head.claim_no, after)
+        return [messages.task_line(line, self._rules) for line in lines], (head.claim_no, after)
 
     async def behind(self, store: Store, position: Position, limit: int) -> list[Message]:
         claim_no, number = (*position, -1)[:2]
         lines = await store.logs(self.task, seen=(claim_no, number), limit=limit)
-        return [messages.task_line(line) for line in lines]
+        return [messages.task_line(line, self._rules) for line in lines]
 
     async def state(self, store: Store) -> Message | None:
         found = (await store.get([self.task])).get(self.task)
-        return None if found is None else messages.task_state(found)
+        return None if found is None else messages.task_state(found, self._rules)
 
 
 class Figures:

@@ -13,7 +13,7 @@ from headrace.core.accounts import Scope
 from headrace.core.errors import HeadraceError
 from headrace.server.access import TheApp, permit
 from headrace.server.auth.caller import Caller
-from headrace.server.live.admission import read_after, source_of, still_known
+from headrace.server.live.admission import name_of, read_after, source_of, still_known
 from headrace.server.live.hub import Hub
 from headrace.server.live.messages import PING_EVENT, Message, Position
 from headrace.server.live.pace import FAREWELL
@@ -36,9 +36,12 @@ _HEADERS = [
 class EventStream(Response):
     media_type = "text/event-stream"
 
-    def __init__(self, request: Request, hub: Hub, source: Source, after: Position | None, *, follow: bool) -> None:
+    def __init__(
+        self, request: Request, hub: Hub, source: Source, after: Position | None, *, caller: str, follow: bool
+    ) -> None:
         super().__init__()
         self._request = request
+        self._caller = caller
         self._hub = hub
         self._source = source
         self._after = after
@@ -55,7 +58,8 @@ class EventStream(Response):
     async def _watched(self, receive: Receive, send: Send) -> bytes:
         """What is said last."""
         try:
-            async with self._hub.watching(self._source, ping=self._hub.pace.comment) as watcher:
+            watching = self._hub.watching(self._source, ping=self._hub.pace.comment, caller=self._caller)
+            async with watching as watcher:
                 listener = asyncio.create_task(_listen(receive, watcher))
                 try:
                     async with watcher.sending():
@@ -106,9 +110,13 @@ LastEvent = Annotated[str | None, Header(alias="Last-Event-ID")]
 Follow = Annotated[bool, Query(description="false: what is there, and the end")]
 
 
-def _answer(request: Request, source: Source, after: str | None, last: str | None, follow: bool) -> EventStream:
+def _answer(
+    request: Request, caller: Caller, source: Source, after: str | None, last: str | None, follow: bool
+) -> EventStream:
+    hub, name = the_hub(request), name_of(request, caller)
+    hub.check_room(name)  # here it can still be answered with a status
     # A browser that comes back has the old URL, and the newer place in the header.
-    return EventStream(request, the_hub(request), source, read_after(last or after, source), follow=follow)
+    return EventStream(request, hub, source, read_after(last or after, source), caller=name, follow=follow)
 
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
@@ -120,7 +128,7 @@ async def job_status(
     follow: Follow = True,
 ) -> EventStream:  # fmt: skip
     """The job after every change of its state or its counts."""
-    return _answer(request, await source_of(app, caller, "status", id), after, last, follow)
+    return _answer(request, caller, await source_of(app, caller, "status", id), after, last, follow)
 
 
 @router.get("/live/jobs/{id}/logs", response_class=EventStream, responses=_RESPONSES)
@@ -129,7 +137,7 @@ async def job_logs(
     follow: Follow = True,
 ) -> EventStream:  # fmt: skip
     """What the tasks of a job log."""
-    return _answer(request, await source_of(app, caller, "logs", id), after, last, follow)
+    return _answer(request, caller, await source_of(app, caller, "logs", id), after, last, follow)
 
 
 @router.get("/live/tasks/{id}", response_class=EventStream, responses=_RESPONSES)
@@ -138,16 +146,16 @@ async def task(
     follow: Follow = True,
 ) -> EventStream:  # fmt: skip
     """A task: its state, its progress, what it logs and streams."""
-    return _answer(request, await source_of(app, caller, "tasks", id), after, last, follow)
+    return _answer(request, caller, await source_of(app, caller, "tasks", id), after, last, follow)
 
 
 @router.get("/live/queues", response_class=EventStream, responses=_RESPONSES)
 async def queues(request: Request, app: TheApp, caller: MayRead, follow: Follow = True) -> EventStream:
     """The depths of all queues, at most once a second."""
-    return _answer(request, await source_of(app, caller, "queues", ""), None, None, follow)
+    return _answer(request, caller, await source_of(app, caller, "queues", ""), None, None, follow)
 
 
 @router.get("/live/system", response_class=EventStream, responses=_RESPONSES)
 async def system(request: Request, app: TheApp, caller: MayRead, follow: Follow = True) -> EventStream:
     """How many tasks are in each state, and workers, at most once a second."""
-    return _answer(request, await source_of(app, caller, "system", ""), None, None, follow)
+    return _answer(request, caller, await source_of(app, caller, "system", ""), None, None, follow)

@@ -1,4 +1,5 @@
-"""So many requests a minute for each token, or for each address without a good one: a token bucket in memory."""
+"""So many requests a minute for each token, or for each address without a good one: a token bucket in memory. The
+handshake of a WebSocket is a request."""
 
 import math
 import time
@@ -6,10 +7,13 @@ from collections.abc import Callable
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from headrace.core.values import value
-from headrace.server.problems import Problem, answer, phrase
+from headrace.server.problems import Problem, answer, phrase, refuse
 
+_COUNTED = frozenset({"http", "websocket"})
+# Whoever watches over a server must not be turned away; what they are told is kept for a second, and costs nothing.
 _PROBES = frozenset({"/live", "/ready", "/health"})
 _MOST_KEYS = 20_000
 
@@ -36,6 +40,10 @@ def take(bucket: Bucket | None, *, per_minute: int, now: float) -> Taken:
     return Taken(bucket=Bucket(left=left, at=now), granted=False, wait=(1 - left) / rate)
 
 
+def address_of(scope: Scope) -> str:
+    return f"from {(scope.get('client') or ('nowhere',))[0]}"
+
+
 class Rates:
     """`name_of` gives whom a request is counted for: a token that is known to be good. Where it gives None the address
     counts, so that nobody gets around the limit with tokens that do not exist.
@@ -56,11 +64,11 @@ class Rates:
         self._buckets: dict[str, Bucket] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _PROBES:
+        if scope["type"] not in _COUNTED or scope["path"] in _PROBES:
             await self._app(scope, receive, send)
             return
         now = self._clock()
-        key = self._name_of(scope) or f"from {(scope.get('client') or ('nowhere',))[0]}"
+        key = self._name_of(scope) or address_of(scope)
         taken = take(self._buckets.get(key), per_minute=self._per_minute, now=now)
         if key not in self._buckets and len(self._buckets) >= _MOST_KEYS:
             self._forget(now)
@@ -77,7 +85,10 @@ class Rates:
             problem = Problem(
                 429, phrase(429), f"{self._per_minute} requests a minute; go on in {wait} s", headers=headers
             )
-            await answer(problem, scope)(scope, receive, send)
+            if scope["type"] == "websocket":
+                await refuse(WebSocket(scope, receive, send), problem)
+            else:
+                await answer(problem, scope)(scope, receive, send)
             return
 
         async def counted(message: Message) -> None:

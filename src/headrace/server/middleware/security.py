@@ -1,23 +1,26 @@
 """Headers that keep browsers from guessing types, framing us, and keeping answers that others must not see."""
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ALWAYS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"content-security-policy": b"frame-ancestors 'none'",
+    b"cache-control": b"no-store",
 }
-_POLICY = "Content-Security-Policy"
 
 
 class SecurityHeaders:
+    """Each where the route has not said it otherwise."""
+
     def __init__(self, app: ASGIApp, *, cross_origin: bool = False) -> None:
         self._app = app
-        self._always = dict(_ALWAYS)
+        always = dict(_ALWAYS)
         if cross_origin:  # pages of other origins were allowed to read the answers
-            self._always["Cross-Origin-Resource-Policy"] = "cross-origin"
+            always[b"cross-origin-resource-policy"] = b"cross-origin"
+        self._always = tuple(always.items())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -26,11 +29,9 @@ class SecurityHeaders:
 
         async def secured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._always.items():
-                    headers.setdefault(name, value)
-                headers.setdefault(_POLICY, "frame-ancestors 'none'")
-                headers.setdefault("Cache-Control", "no-store")
+                headers = list(message.get("headers", ()))
+                said = {name for name, _ in headers}
+                message["headers"] = [*headers, *(header for header in self._always if header[0] not in said)]
             await send(message)
 
         await self._app(scope, receive, secured)

@@ -12,6 +12,7 @@ from headrace.server.access import TheApp, permit
 from headrace.server.auth.caller import Caller
 from headrace.server.figures import look
 from headrace.server.models.health import Liveness, Readiness
+from headrace.server.probes import TheProbes
 from headrace.server.problems import Problem
 from headrace.telemetry.prometheus import load_collector
 
@@ -28,9 +29,9 @@ async def live() -> Liveness:
 
 
 @router.get("/ready", responses={503: {"model": Readiness, "description": "Not now"}})
-async def ready(app: TheApp, response: Response) -> Readiness:
-    """The database answers, and its schema is the one that this version knows."""
-    detail = await _trouble(app)
+async def ready(app: TheApp, probes: TheProbes, response: Response) -> Readiness:
+    """The database answers, and its schema is the one that this version knows. Looked at once a second at most."""
+    detail = await probes.ask("ready", lambda: _trouble(app))
     if detail is not None:
         response.status_code = 503
         return Readiness(ready=False, detail=detail)

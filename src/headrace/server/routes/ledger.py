@@ -13,20 +13,24 @@ from fastapi import APIRouter, Body, Depends, Request
 from headrace.app import App
 from headrace.client.results import stored_text
 from headrace.core.accounts import Scope
-from headrace.core.errors import HeadraceError, NotFound
-from headrace.core.payload import dumps, loads
+from headrace.core.errors import DuplicateTask, HeadraceError, MovedAway, NotFound
+from headrace.core.schedule import NewSchedule
 from headrace.core.task import NewTask, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, authenticate, permit
 from headrace.server.auditing import audited
-from headrace.server.auth.approving import needs_approval
+from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
+from headrace.server.ledger.bounds import bounded
+from headrace.server.ledger.seeing import Curtain, sees_secrets
+from headrace.server.ledger.submitting import must_be_told, refused, scheduled, submitted
 from headrace.server.problems import Problem, problem_of
+from headrace.server.submitting import require_direct
 from headrace.store.base import Store
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
 from headrace.store.http.verbs import VERBS, Form, Verb, form_of
 
-_SAID = (int, str, bool, list, tuple)  # of the arguments of an act, in the audit log
+_SAID = (int, str, bool, list, tuple)
 
 router = APIRouter(prefix="/ledger", tags=["ledger"])
 
@@ -48,7 +52,7 @@ async def call(
         raise Problem(403, "Forbidden", f"this needs the scope {wanted.scope.value!r}")
     form = form_of(verb)
     try:
-        arguments = form.read_arguments(given)
+        arguments = bounded(verb, form.read_arguments(given))
     except ValueError as error:
         raise Problem(422, "Unprocessable arguments", str(error)) from None
     try:
@@ -62,19 +66,35 @@ async def call(
 
 async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
     allowed = await _own(app, caller, wanted, arguments)
+    if verb in ("resume_schedule", "run_schedule"):
+        await _must_run_directly(app, caller, arguments["name"])
 
     async def act(store: Store) -> Any:
         return await getattr(store, verb)(**allowed)
 
     if wanted.scope is Scope.CONTROL:
-        said: dict[str, Any] = {name: value for name, value in allowed.items() if isinstance(value, _SAID)}
-        async with audited(app, caller, f"ledger.{verb}", wanted.subject, said):
+        async with audited(app, caller, f"ledger.{verb}", wanted.subject, _said(allowed)):
             answer = await app.engine.run(act)
     else:
-        answer = await app.engine.run(act)
+        try:
+            answer = await app.engine.run(act)
+        except (DuplicateTask, MovedAway) as error:
+            await refused(app, caller, error)
+            raise
+    if wanted.scope is Scope.SUBMIT and verb != "send":
+        await must_be_told(app, caller, answer if verb == "enqueue" else answer[1])
     if verb == "get":
         answer = {id: await _whole(app, record) for id, record in answer.items()}
+    if not sees_secrets(caller):
+        answer = Curtain(app).answer(verb, answer)
     return form.write_answer(answer)
+
+
+def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the arguments of an act, for the list of acts. Of schedules their names: their calls may hold anything."""
+    if "schedules" in arguments:
+        return {"schedules": [schedule.name for schedule in arguments["schedules"]]}
+    return {name: value for name, value in arguments.items() if isinstance(value, _SAID)}
 
 
 async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -83,12 +103,7 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
         case "new tasks":
             return {"tasks": await _all_submitted(app, caller, arguments["tasks"])}
         case "new job":
-            job: WiredJob = arguments["job"]
-            tasks = tuple(await _all_submitted(app, caller, job.tasks))
-            hooks = [hook for hook in (job.on_success, job.on_failure) if hook is not None]
-            if any(hook.approval for hook in await _all_submitted(app, caller, hooks)):
-                raise Problem(403, "Forbidden", "what runs when a job ends waits for nobody: it cannot need approval")
-            return {"job": dataclasses.replace(job, tasks=tasks, owner=caller.owns_as).job()}
+            return {"job": (await _new_job(app, caller, arguments["job"])).job()}
         case "tasks":
             await _must_be_theirs(app, caller, wanted, arguments.get("ids", arguments.get("tasks", ())))
         case "task":
@@ -102,11 +117,19 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
         case "jobs":
             if (owner := caller.only_own) is not None:
                 arguments["owner"] = owner
+        case "decision":
+            await _must_be_their_decision(app, caller, arguments["task"])
+            arguments["by"] = caller.name or arguments["by"]
         case "operators" | "schedules" | "events":
             if wanted.scope is Scope.READ and caller.sees_all:
                 return arguments
             if not caller.controls_all:
                 raise Problem(403, "Forbidden", "this needs the role 'operator'")
+            if "schedules" in arguments:
+                given: Iterable[NewSchedule] = arguments["schedules"]
+                arguments["schedules"] = [
+                    dataclasses.replace(each, task=scheduled(app, caller, each.task)) for each in given
+                ]
             if "by" in arguments:  # who did it is who calls
                 arguments["by"] = caller.name or arguments["by"]
         case "everyone":
@@ -115,27 +138,26 @@ async def _own(app: App, caller: Caller, wanted: Verb, arguments: dict[str, Any]
 
 
 async def _all_submitted(app: App, caller: Caller, tasks: Iterable[NewTask]) -> list[NewTask]:
-    """In the caller's name; the word of the client does not count. Raises Problem(403) where one of them would reach
-    what is another's: their job, their results by an edge, their place by a key."""
-    made = [_submitted(app, caller, task) for task in tasks]
+    """In the caller's name. Raises Problem(403) where one of them would reach what is another's: their job, their
+    results by an edge, their place by a key."""
+    made = [submitted(app, caller, task) for task in tasks]
     if not caller.controls_all:
         for job in {task.job for task in made if task.job is not None}:
             await _must_be_their_job(app, caller, VERBS["enqueue"], job)
         upstream = {edge.task for task in made for edge in task.after if not edge.local}
         await _must_be_theirs(app, caller, VERBS["get"], upstream)
-        if any(key.on_conflict == "replace" for task in made for key in task.keys):
-            raise Problem(403, "Forbidden", "to replace a task that holds a key is for operators: it may be another's")
     return made
 
 
-def _submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
-    declared = app.registry.get(task.name)
-    role = None if declared is None else declared.options.approval
-    options = task.options
-    if role is not None:
-        options = dumps({**loads(options), "approval": {"role": role.value}})
-    asked = dataclasses.replace(task, options=options)
-    return dataclasses.replace(asked, owner=caller.owns_as, approval=task.approval or needs_approval(caller, asked))
+async def _new_job(app: App, caller: Caller, job: WiredJob) -> WiredJob:
+    tasks = await _all_submitted(app, caller, job.tasks)
+    hooks: dict[str, NewTask] = {}
+    for name, hook in (("on_success", job.on_success), ("on_failure", job.on_failure)):
+        if hook is not None:
+            (hooks[name],) = await _all_submitted(app, caller, [hook])
+    if any(hook.approval for hook in hooks.values()):
+        raise Problem(403, "Forbidden", "what runs when a job ends waits for nobody: it cannot need approval")
+    return dataclasses.replace(job, tasks=tuple(tasks), owner=caller.owns_as, **hooks)
 
 
 async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[int]) -> None:
@@ -144,6 +166,19 @@ async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[
     found: Mapping[int, TaskRecord] = await app.engine.run(lambda store: store.get(list(ids)))
     for record in found.values():
         _check(caller, wanted, record.owner, f"task {record.id}")
+
+
+async def _must_run_directly(app: App, caller: Caller, schedule: str) -> None:
+    """What a schedule enqueues waits for nobody: those who make it run may run its task."""
+    found = await app.engine.run(lambda store: store.get_schedule(schedule))
+    if found is not None:
+        require_direct(app, caller, found.task)
+
+
+async def _must_be_their_decision(app: App, caller: Caller, task: int) -> None:
+    record = await app.tasks.aget(task)
+    if not may_decide(caller, asked_role(record.options)):
+        raise Problem(403, "Forbidden", f"task {task} is decided by another role than {caller.role.value!r}")
 
 
 async def _must_be_their_job(app: App, caller: Caller, wanted: Verb, job: int) -> None:

@@ -1,4 +1,8 @@
-"""/schedules: what is enqueued by itself. They belong to nobody: users do not see them, operators change them."""
+"""/schedules: what is enqueued by itself. They belong to nobody: users do not see them, operators change them.
+
+What a schedule enqueues waits for nobody's approval. So who makes it run (creates, changes, resumes or runs it) must be
+one who may run its task directly; to pause or remove it any operator may.
+"""
 
 from datetime import timedelta
 from typing import Annotated, Any, cast
@@ -25,6 +29,7 @@ from headrace.server.models.schedules import (
 )
 from headrace.server.paging import Cursor, Limit, full, instant_cursor, instant_place, link_next
 from headrace.server.seeing import Seeing
+from headrace.server.submitting import require_direct
 
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
@@ -59,7 +64,8 @@ async def create_schedule(
     )
     wanted = {name: value for name in ("queue", "priority") if (value := getattr(given, name)) is not None}
     task = app.get_task(given.task).using(**cast("OptionArguments", wanted))
-    task.prepare(*given.args, **given.kwargs)  # refused before it is on the list of what was done
+    # Refused before it is on the list of what was done.
+    require_direct(app, caller, task.prepare(*given.args, **given.kwargs))
     async with audited(app, caller, "schedules.create", f"schedule/{given.name}", {"task": task.name}):
         made = await app.schedules.aadd(task, schedule, *given.args, **given.kwargs)
     response.headers["Location"] = f"{request.url.path.rstrip('/')}/{made.name}"
@@ -93,6 +99,7 @@ async def pause_schedule(name: PathName, app: TheApp, caller: Operator) -> Sched
 @router.post("/{name:path}/resume")
 async def resume_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
     """Ticks from now on fire again; those of the pause never do."""
+    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
     async with audited(app, caller, "schedules.resume", f"schedule/{name}"):
         return ScheduleShown(**_shown(app, await app.schedules.aresume(name)))
 
@@ -104,6 +111,7 @@ async def trigger_schedule(
     name: PathName, request: Request, response: Response, app: TheApp, caller: Operator
 ) -> Triggered:
     """Enqueue its task now, paused or not. The ticks go on as if nothing had happened."""
+    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
     async with audited(app, caller, "schedules.run", f"schedule/{name}"):
         handle = await app.schedules.arun_now(name)
     prefix = request.url.path.partition("/schedules/")[0]
@@ -122,6 +130,7 @@ async def get_schedule(name: PathName, app: TheApp, caller: Overseer) -> Schedul
 async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
     """Change what is given and keep the rest. A new cadence counts from now."""
     task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
+    require_direct(app, caller, (await app.schedules.aget(name)).record.task if task is None else task)
     rules = {
         rule: value
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")

@@ -1,4 +1,7 @@
-"""Tokens: everyone's own; admins see and revoke those of all."""
+"""Tokens: everyone's own; admins see and revoke those of all.
+
+To make and revoke them takes a session, or a token with the scope control or admin. Any token may revoke itself.
+"""
 
 from typing import Annotated, Literal
 
@@ -16,6 +19,21 @@ from headrace.server.problems import Problem
 
 router = APIRouter(prefix="/tokens", tags=["tokens"])
 Anybody = Annotated[Caller, Depends(permit(Scope.READ))]
+
+
+def _managing(caller: Caller) -> Caller:
+    if not caller.manages_tokens:
+        raise Problem(
+            403, "Forbidden", "to make tokens and to revoke others than this one takes a login, or the scope 'control'"
+        )
+    return caller
+
+
+async def managing(caller: Anybody) -> Caller:
+    return _managing(caller)
+
+
+Manager = Annotated[Caller, Depends(managing)]
 
 
 @router.get("")
@@ -37,10 +55,12 @@ async def list_tokens(
 async def create_token(
     body: CreateToken,
     app: TheApp,
-    caller: Anybody,
+    caller: Manager,
     user: Annotated[UserName | None, Query(description="For whom; for you without it. Others' are for admins.")] = None,
 ) -> CreatedToken:
-    """A new secret, which is shown in this answer and never again. It allows no more than what makes it does."""
+    """A new secret, which is shown in this answer and never again. It allows no more than what makes it does, and made
+    with a token it ends no later than that one: `expires_at` says when. A session is for people, and sets no end.
+    """
     whose = user or caller.name
     _of_others(caller, whose)
     most = caller.scopes if whose == caller.name else await _scopes_of(app, whose)
@@ -59,6 +79,7 @@ async def create_token(
         hint=hint_of(secret),
         scopes=tuple(sorted(wanted)),
         ttl=body.ttl,
+        not_after=None if caller.is_session else caller.until,
     )
     said = {"label": body.label, "scopes": sorted(wanted), "ttl": body.ttl}
     async with audited(app, caller, "tokens.create", f"user/{whose}", said):
@@ -68,7 +89,9 @@ async def create_token(
 
 @router.delete("/{id}", status_code=204)
 async def revoke_token(id: Id, request: Request, app: TheApp, caller: Anybody) -> None:
-    """It is refused from now on; on other servers within five seconds."""
+    """It is refused from now on; on other servers within five seconds. With the scope read alone: the token itself."""
+    if id != caller.token:
+        _managing(caller)
     # What is not theirs is not there for them: ids of others' tokens are not to be counted.
     whose = None if _is_admin(caller) else caller.name
     mine = await app.engine.run(lambda store: store.tokens(user=whose))

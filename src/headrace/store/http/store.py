@@ -1,6 +1,9 @@
 """The client's side: a store whose verbs are calls of a server."""
 
 import asyncio
+import builtins
+import dataclasses
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Never
@@ -9,14 +12,15 @@ import httpx
 
 from headrace._version import __version__
 from headrace.core.errors import ForeignConnection, NotAllowed, SettingsError, StoreError, StoreUnavailable
-from headrace.core.task import Enqueued, NewJob
+from headrace.core.task import Enqueued, NewJob, TaskFilter, TaskRecord
 from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
-from headrace.store.http.verbs import VERBS, form_of
+from headrace.store.http.verbs import MOST_AT_ONCE, VERBS, form_of
 
 _PATH = "api/v1/ledger"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_OF_IDS = frozenset({"get", "edges", "task_heads", "cancel", "retry"})
 _LOOK = 1.0  # seconds between two hints: nothing is pushed to an app
 
 
@@ -56,6 +60,8 @@ class HttpStore:
             form = form_of(name)
 
             async def call(*args: Any, **kwargs: Any) -> Any:
+                if name in _OF_IDS and args and len(args[0]) > MOST_AT_ONCE:
+                    return await self._in_parts(name, *args, **kwargs)
                 answer = await self._ask("POST", name, form.write_arguments(*args, **kwargs))
                 return form.read_answer(answer)
 
@@ -67,6 +73,27 @@ class HttpStore:
     async def create_job(self, job: NewJob) -> tuple[int, Sequence[Enqueued]]:
         form = form_of("create_job")
         return form.read_answer(await self._ask("POST", "create_job", form.write_arguments(WiredJob.of(job))))
+
+    async def list(self, criteria: TaskFilter) -> builtins.list[TaskRecord]:
+        """In pages: one answer of a server has an end."""
+        form, found = form_of("list"), builtins.list[TaskRecord]()
+        while len(found) < criteria.limit:
+            n = min(criteria.limit - len(found), MOST_AT_ONCE)
+            wanted = dataclasses.replace(criteria, limit=n)
+            page = form.read_answer(await self._ask("POST", "list", form.write_arguments(wanted)))
+            found += page
+            if len(page) < n:
+                break
+            last = found[-1]
+            criteria = dataclasses.replace(criteria, before=(last.finished_at or last.created_at, last.id))
+        return found
+
+    async def _in_parts(self, name: str, ids: Sequence[int], **kwargs: Any) -> Any:
+        call = getattr(self, name)
+        parts = [await call(part, **kwargs) for part in itertools.batched(ids, MOST_AT_ONCE)]
+        if isinstance(parts[0], dict):
+            return {id: each for part in parts for id, each in part.items()}
+        return [each for part in parts for each in part]
 
     @asynccontextmanager
     async def watch(self) -> AsyncGenerator[AsyncIterator[str]]:

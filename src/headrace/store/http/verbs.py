@@ -17,7 +17,18 @@ from headrace.store.base import Store
 
 # What a verb is about, and so whose it must be for a caller who may act on their own things alone.
 type Subject = Literal[
-    "new tasks", "new job", "tasks", "task", "job", "criteria", "jobs", "schedules", "events", "everyone", "operators"
+    "new tasks",
+    "new job",
+    "tasks",
+    "task",
+    "job",
+    "criteria",
+    "jobs",
+    "decision",
+    "schedules",
+    "events",
+    "everyone",
+    "operators",
 ]
 
 
@@ -25,6 +36,9 @@ class Verb(NamedTuple):
     scope: Scope
     subject: Subject
 
+
+# Ids that one call may name, and rows that one answer holds (of an outline: ten times as many).
+MOST_AT_ONCE = 1000
 
 _READ, _SUBMIT, _CONTROL = Scope.READ, Scope.SUBMIT, Scope.CONTROL
 
@@ -58,7 +72,7 @@ VERBS: Mapping[str, Verb] = {
     "cancel": Verb(_CONTROL, "tasks"),
     "retry": Verb(_CONTROL, "tasks"),
     "clear": Verb(_CONTROL, "task"),
-    "decide": Verb(_CONTROL, "operators"),
+    "decide": Verb(_CONTROL, "decision"),
     "cancel_job": Verb(_CONTROL, "job"),
     "retry_failed": Verb(_CONTROL, "job"),
     "pause": Verb(_CONTROL, "operators"),

@@ -38,7 +38,7 @@ class Accounts:
         async def write(connection: Connection) -> TokenRecord | None:
             await connection.execute(self._queries["lock_users"])
             if await connection.fetch(self._queries["any_user"]):
-                # Perhaps an earlier try of this very call, whose answer was lost.
+                # Perhaps an earlier call with this token, whose answer was lost.
                 found = await connection.fetch(self._queries["token_of_digest"], token.digest)
                 return rows.token_record(found[0], _instant) if found else None
             await connection.fetch(self._queries["insert_user"], name, Role.ADMIN, None)
@@ -77,6 +77,12 @@ class Accounts:
 
         return await self._database.run(write, repeatable=True)
 
+    async def renew_password(self, name: str, *, verified: str, fresh: str) -> UserRecord | None:
+        if not rows.is_user_name(name):
+            return None
+        found = await self._database.fetch(self._queries["renew_password"], name, verified, fresh, repeatable=True)
+        return rows.user_record(found[0], _instant) if found else None
+
     async def login_failed(self, name: str, *, most: int, lock: float) -> UserRecord | None:
         if not rows.is_user_name(name):
             return None
@@ -111,6 +117,7 @@ class Accounts:
             token.hint,
             rows.scopes_text(token),
             token.ttl,
+            token.not_after,
         )
         await connection.execute(self._queries["insert_token"], id, *said)
         [row] = await connection.fetch(self._queries["token_of_digest"], token.digest)

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.core.lanes import Lane
 from headrace.core.states import TERMINAL, AttemptState, TaskState
-from headrace.core.task import AttemptRecord, Ref, TaskFilter, TaskRecord
+from headrace.core.task import AttemptRecord, Key, Ref, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.postgres.connection import Database, column
 from headrace.store.postgres.live import Announcer
@@ -24,6 +24,12 @@ class Inspection:
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
         rows = await self._database.fetch(self._queries["get"], list(ids), repeatable=True)
         return {row["id"]: task_record(row) for row in rows}
+
+    async def key_holders(self, keys: Sequence[Key]) -> dict[tuple[str, str], int]:
+        wanted = [key for key in keys if is_storable(key.key)]
+        columns = [key.scope for key in wanted], [key.key for key in wanted]
+        rows = await self._database.fetch(self._queries["key_holders"], *columns, repeatable=True)
+        return {(row["scope"], row["key"]): row["task"] for row in rows}
 
     async def list_tasks(self, criteria: TaskFilter) -> list[TaskRecord]:
         """Live tasks by their creation, ended ones by their end; both kinds together are sorted by that instant."""

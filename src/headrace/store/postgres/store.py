@@ -144,6 +144,7 @@ class PostgresStore:
         self.users = accounts.users
         self.get_user = accounts.get_user
         self.change_user = accounts.change_user
+        self.renew_password = accounts.renew_password
         self.login_failed = accounts.login_failed
         self.login_succeeded = accounts.login_succeeded
         self.add_token = accounts.add_token
@@ -166,6 +167,7 @@ class PostgresStore:
         self.inputs = graphs.inputs
         self.decide = graphs.decide
         self.get = inspection.get
+        self.key_holders = inspection.key_holders
         self.list = inspection.list_tasks
         self.attempts = inspection.attempts
         self.counts = inspection.counts

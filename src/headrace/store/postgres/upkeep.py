@@ -99,6 +99,7 @@ class Upkeep:
         results = await self._database.fetch(self._queries["prune_results"], limit, repeatable=True)
         keys = await self._database.fetch(self._queries["prune_keys"], limit, repeatable=True)
         workers = await self._database.fetch(self._queries["prune_workers"], keep, limit, repeatable=True)
+        job_events = await self._database.fetch(self._queries["prune_job_events"], keep, limit, repeatable=True)
         jobs = await self._database.fetch(self._queries["prune_jobs"], keep, limit, repeatable=True)
         await self._database.fetch(self._queries["prune_outcomes"], keep, repeatable=True)
         runs = await self._database.fetch(self._queries["prune_schedule_runs"], keep, limit, repeatable=True)
@@ -116,6 +117,7 @@ class Upkeep:
             events=len(events),
             tokens=len(tokens),
             audit=len(audit),
+            job_events=len(job_events),
             blobs=tuple(row["result_ref"] for row in (*tasks, *results) if row["result_ref"] is not None),
         )
 

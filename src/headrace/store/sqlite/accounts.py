@@ -6,6 +6,7 @@ import orjson
 
 from headrace.core.accounts import AuditRecord, Credential, NewAudit, NewToken, Role, TokenKind, TokenRecord, UserRecord
 from headrace.store import account_rows as rows
+from headrace.store.instants import to_micros
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.inspection import instant
@@ -24,7 +25,9 @@ def add_user(transaction: Transaction, name: str, role: Role, password: str | No
 
 def add_first_admin(transaction: Transaction, name: str, token: NewToken) -> TokenRecord | None:
     if transaction.row("any_user") is not None:
-        return None
+        # Perhaps an earlier call with this token, whose answer was lost.
+        row = transaction.row("token_of_digest", (token.digest,))
+        return None if row is None else rows.token_record(row, instant)
     add_user(transaction, name, Role.ADMIN, None)
     return add_token(transaction, token, None)
 
@@ -73,11 +76,18 @@ def add_token(transaction: Transaction, token: NewToken, password: str | None) -
         "hint": token.hint,
         "scopes": rows.scopes_text(token),
         "now": transaction.now,
-        "expires_at": None if token.ttl is None else transaction.now + seconds_to_micros(token.ttl),
+        "expires_at": _expires_at(token, transaction.now),
     }
     row = transaction.row("insert_token", parameters)
     assert row is not None
     return rows.token_record(row, instant)
+
+
+def _expires_at(token: NewToken, now: int) -> int | None:
+    ends = [] if token.ttl is None else [now + seconds_to_micros(token.ttl)]
+    if token.not_after is not None:
+        ends.append(to_micros(token.not_after))
+    return min(ends, default=None)
 
 
 def write_audit(transaction: Transaction, entries: Sequence[NewAudit]) -> list[int]:
@@ -119,6 +129,13 @@ class Accounting(Part):
         if not rows.is_user_name(name):
             raise rows.unknown_user(name)
         return await self.database.write(lambda transaction: change_user(transaction, name, role, password, disabled))
+
+    async def renew_password(self, name: str, *, verified: str, fresh: str) -> UserRecord | None:
+        if not rows.is_user_name(name):
+            return None
+        said = {"name": name, "verified": verified, "fresh": fresh}
+        row = await self.database.write(lambda transaction: transaction.row("renew_password", said))
+        return None if row is None else rows.user_record(row, instant)
 
     async def login_failed(self, name: str, *, most: int, lock: float) -> UserRecord | None:
         if not rows.is_user_name(name):

@@ -345,3 +345,16 @@ def enqueue(
         transaction.changed_jobs.update(task.job for task, answer in made if task.job is not None and answer.created)
     transaction.wakes |= {template.task.queue for template, _ in runs_of(tasks) if template.task.delay <= 0}
     return answers
+
+
+def enqueue_anyway(transaction: Transaction, tasks: Sequence[NewTask]) -> list[Enqueued]:
+    """What follows from something else, as hooks and subscribers do: there is nobody to be refused, and nobody can ask
+    another database from in here. One whose key has moved away may run beside its holder; it must not be lost, and
+    neither must what it follows from.
+    """
+    try:
+        return enqueue(transaction, tasks)
+    except MovedAway:
+        if len(tasks) == 1:
+            return enqueue(transaction, [replace(tasks[0], keys=())])
+    return [answer for task in tasks for answer in enqueue_anyway(transaction, [task])]

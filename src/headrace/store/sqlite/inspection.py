@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+import orjson
+
 from headrace.core.lanes import Lane
 from headrace.core.states import AttemptState, TaskState
-from headrace.core.task import AttemptRecord, QueueRecord, TaskFilter, TaskRecord
+from headrace.core.task import AttemptRecord, Key, QueueRecord, TaskFilter, TaskRecord
 from headrace.store.base import COUNTED_AT_MOST, LogLine, NameCount
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.counting import counts, ended_counts, queue_names, queues
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_ids
+from headrace.store.texts import is_storable
 
 
 def instant(micros: int | None) -> datetime | None:
@@ -68,6 +71,15 @@ def list_tasks(transaction: Transaction, criteria: TaskFilter) -> list[TaskRecor
 class Inspecting(Part):
     async def get(self, ids: Sequence[int]) -> dict[int, TaskRecord]:
         return await self.database.read(lambda transaction: get(transaction, ids))
+
+    async def key_holders(self, keys: Sequence[Key]) -> dict[tuple[str, str], int]:
+        wanted = orjson.dumps([[key.scope, key.key] for key in keys if is_storable(key.key)]).decode()
+
+        def look(transaction: Transaction) -> dict[tuple[str, str], int]:
+            found = transaction.rows("key_holders", (wanted,))
+            return {(row[0], row[1]): row[2] for row in found if row[3] is None or row[3] > transaction.now}
+
+        return await self.database.read(look)
 
     async def attempts(self, task: int) -> list[AttemptRecord]:
         rows = await self.database.read(lambda transaction: transaction.rows("attempts", {"task": task}))

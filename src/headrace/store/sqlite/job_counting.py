@@ -3,20 +3,18 @@ once, and whose hook runs once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import orjson
 
 from headrace.core.advance import FAILURES, breaks_job
-from headrace.core.errors import MovedAway
 from headrace.core.states import JobState, Reason
-from headrace.core.task import EdgeKind, Enqueued, NewTask
+from headrace.core.task import EdgeKind
 from headrace.store.base import JobEnd
 from headrace.store.hooks import hook_task
 from headrace.store.sqlite.advancing import OUTCOMES, advance
 from headrace.store.sqlite.connection import Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, Tally, cancelled, end, ids_json
-from headrace.store.sqlite.enqueueing import enqueue
+from headrace.store.sqlite.enqueueing import enqueue_anyway
 from headrace.store.sqlite.subscriptions import publish, publish_failures
 
 KINDS: tuple[EdgeKind, ...] = (
@@ -112,7 +110,7 @@ def end_job(transaction: Transaction, job: int, state: JobState, reason: str | N
         hook = row[2] if state == JobState.COMPLETED else row[3]
         if hook is not None:
             task = hook_task(hook)
-            (answer,) = _enqueue_hook(transaction, task)
+            (answer,) = enqueue_anyway(transaction, [task])
             made = task if answer.created else None
     _publish_end(transaction, job, state)
     started_at = None if row is None else row[4]
@@ -127,14 +125,6 @@ def _publish_end(transaction: Transaction, job: int, state: JobState) -> None:
         [(name,)] = transaction.rows("name_of_job", (job,))
         payload = orjson.dumps({"job": job, "name": name, "state": state.value}).decode()
         publish(transaction, event, str(job), payload)
-
-
-def _enqueue_hook(transaction: Transaction, task: NewTask) -> list[Enqueued]:
-    try:
-        return enqueue(transaction, [task])
-    except MovedAway:
-        # Nobody can ask the other database from in here. A hook may run twice beside another; it must not be lost.
-        return enqueue(transaction, [replace(task, keys=())])
 
 
 def cancel_rest(transaction: Transaction, job: int, reason: str) -> int:

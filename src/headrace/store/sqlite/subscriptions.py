@@ -13,13 +13,13 @@ from headrace.store.base import Program, Statement
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import Ending, ids_json
-from headrace.store.sqlite.enqueueing import enqueue, enqueue_program
+from headrace.store.sqlite.enqueueing import enqueue_anyway, enqueue_program
 
 
 def publish(transaction: Transaction, event: str, key: str, payload: str) -> None:
     """Enqueue the tasks that subscribe to an event: one look into an index where none does."""
     if found := transaction.rows("subscriptions_of", (event,)):
-        enqueue(transaction, [rules.subscribed_task(template, event, key, payload) for (template,) in found])
+        enqueue_anyway(transaction, [rules.subscribed_task(template, event, key, payload) for (template,) in found])
 
 
 def publish_program(

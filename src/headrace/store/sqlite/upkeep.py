@@ -86,9 +86,14 @@ def _prune_events(transaction: Transaction, until: int, limit: int) -> tuple[int
     return transaction.run("prune_events", {"until": until, "limit": limit}), []
 
 
-def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
+def _prune_job_events(transaction: Transaction, until: int, limit: int) -> tuple[int, list[str]]:
     jobs = ids_json(id for (id,) in transaction.rows("old_jobs", {"until": until, "limit": limit}))
-    for query in ("prune_job_counts", "prune_job_events", "prune_job_lines"):
+    return transaction.run("prune_job_events", {"jobs": jobs, "limit": limit}), []
+
+
+def _prune_the_rest(transaction: Transaction, until: int, limit: int) -> Pruned:
+    jobs = ids_json(id for (id,) in transaction.rows("emptied_jobs", {"until": until, "limit": limit}))
+    for query in ("prune_job_counts", "prune_job_lines"):
         transaction.run(query, (jobs,))
     transaction.run("drop_pruned_notes", (jobs,))
     transaction.run("prune_outcomes", (until,))
@@ -142,8 +147,13 @@ class Maintaining(Part):
         tasks, blobs = await self._in_batches(limit, lambda transaction, most: _prune_history(transaction, until, most))
         runs, _ = await self._in_batches(limit, lambda transaction, most: _prune_runs(transaction, until, most))
         events, _ = await self._in_batches(limit, lambda transaction, most: _prune_events(transaction, until, most))
+        # A job may have had any number of them: they go before it, and it goes when it has none.
+        job_events, _ = await self._in_batches(
+            limit, lambda transaction, most: _prune_job_events(transaction, until, most)
+        )
         rest = await self.database.write(lambda transaction: _prune_the_rest(transaction, until, min(limit, 1000)))
-        return replace(rest, tasks=tasks, runs=runs, events=events, blobs=(*blobs, *rest.blobs))
+        blobs += rest.blobs
+        return replace(rest, tasks=tasks, runs=runs, events=events, job_events=job_events, blobs=tuple(blobs))
 
     async def _in_batches(
         self, limit: int, prune: Callable[[Transaction, int], tuple[int, list[str]]]

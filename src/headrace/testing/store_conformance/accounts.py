@@ -76,6 +76,9 @@ async def the_first_admin_comes_with_a_token(ledger: Ledger) -> None:
     found = await ledger.store.find_token("d1")
     assert found is not None
     assert (found.user.name, found.user.role, found.token) == ("root", Role.ADMIN, token)
+    # Whoever lost the answer gets it again, from another store as well; nobody else does.
+    again = await (await ledger.another_store()).add_first_admin("root", _token("root", scopes=tuple(Scope)))
+    assert again == token
     assert await ledger.store.add_first_admin("other", _token("other", "d2")) is None
     assert [user.name for user in await ledger.store.users()] == ["root"]
     assert await ledger.store.find_token("d2") is None
@@ -217,6 +220,20 @@ async def a_token_is_found_by_its_digest(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def a_token_ends_by_the_earlier_of_two(ledger: Ledger) -> None:
+    await ledger.store.add_user("ada", Role.USER)
+    end = (await ledger.store.now()).replace(microsecond=7) + timedelta(hours=1)
+    for n, (ttl, expected) in enumerate(((None, end), (86_400.0, end))):
+        made = await ledger.store.add_token(_token(digest=f"d{n}", ttl=ttl, not_after=end))
+        assert made.expires_at == expected
+    sooner = await ledger.store.add_token(_token(digest="sooner", ttl=60.0, not_after=end))
+    assert sooner.expires_at == sooner.created_at + timedelta(minutes=1)
+    past = end - timedelta(days=1)
+    assert (await ledger.store.add_token(_token(digest="past", not_after=past))).expires_at == past
+    assert await ledger.store.find_token("past") is None
+
+
+@cases.add()
 async def an_expired_token_is_none(ledger: Ledger) -> None:
     await ledger.store.add_user("ada", Role.USER)
     made = await ledger.store.add_token(_token(ttl=0.05))
@@ -269,6 +286,30 @@ async def a_new_password_ends_every_session(ledger: Ledger) -> None:
     assert await ledger.store.find_token("session of ada") is None
     for digest in ("api of ada", "api of bob", "session of bob"):
         assert await ledger.store.find_token(digest) is not None
+
+
+@cases.add()
+async def a_password_hashed_anew_changes_nothing_else(ledger: Ledger) -> None:
+    before = await ledger.store.add_user("ada", Role.USER, password="$argon2id$1")
+    await ledger.store.add_token(_token(kind="session"))
+    counted = await _fail(ledger.store)
+    renewed = await ledger.store.renew_password("ada", verified="$argon2id$1", fresh="$argon2id$2")
+    assert renewed is not None
+    assert (renewed.password, renewed.failed_logins) == ("$argon2id$2", counted.failed_logins)
+    assert renewed.changed_at == before.changed_at
+    assert await ledger.store.get_user("ada") == renewed
+    assert await ledger.store.find_token("d1") is not None
+    # What was changed after it was looked at stays, and so does whoever is shut out.
+    changed = await ledger.store.change_user("ada", password="$argon2id$3")
+    for verified in ("$argon2id$1", "$argon2id$2"):
+        assert await ledger.store.renew_password("ada", verified=verified, fresh="$argon2id$4") is None
+    assert await ledger.store.get_user("ada") == changed
+    disabled = await ledger.store.change_user("ada", disabled=True)
+    assert await ledger.store.renew_password("ada", verified="$argon2id$3", fresh="$argon2id$4") is None
+    assert await ledger.store.get_user("ada") == disabled
+    await ledger.store.add_user("bob", Role.USER)
+    for name in ("bob", "eve", "a\0"):
+        assert await ledger.store.renew_password(name, verified="$argon2id$1", fresh="$argon2id$4") is None
 
 
 @cases.add()

@@ -218,3 +218,23 @@ async def a_manual_retry_takes_the_key_back_or_leaves_it_to_its_new_holder(ledge
     assert second.created
     await ledger.store.retry([first.id])
     assert await ledger.store.enqueue([unique()]) == [(second.id, False)]
+
+
+@cases.add()
+async def who_holds_a_key_is_seen(ledger: Ledger) -> None:
+    keys = (Key(scope="unique", key="k"), Key(scope="idem", key="k"), Key(scope="idem", key="short"))
+    assert await ledger.store.key_holders(keys) == {}
+    assert await ledger.store.key_holders([]) == {}
+    unique, idem, _ = await ledger.store.enqueue(
+        [
+            task(keys=(Key(scope="unique", key="k"),)),
+            task(keys=(Key(scope="idem", key="k", ttl=60.0),)),
+            task(keys=(Key(scope="idem", key="short", ttl=0.05),)),
+        ]
+    )
+    await ledger.let_pass(0.06)
+    odd = (Key(scope="unique", key="a\0"), Key(scope="unique", key="\ud800"))
+    assert await ledger.store.key_holders([*keys, *keys, *odd]) == {
+        ("unique", "k"): unique.id,
+        ("idem", "k"): idem.id,
+    }

@@ -187,6 +187,24 @@ async def what_is_old_goes_with_its_job(ledger: Ledger) -> None:
     assert await ledger.store.job_heads([job]) == {}
 
 
+@cases.add()
+async def events_of_an_old_job_go_some_at_a_time(ledger: Ledger) -> None:
+    """Before it: nobody waits for a job of many events, and nothing of it is left."""
+    job, _ = await ledger.store.create_job(NewJob(name="j", tasks=tuple(task() for _ in range(8))))
+    for claim in await ledger.claim():
+        await ledger.finish("a", completed(claim))
+    await ledger.let_pass(0.05)
+    there, calls = len(await ledger.store.job_events(job)), 0
+    assert there > 6
+    while await ledger.store.get_job(job) is not None:
+        pruned = await ledger.store.prune(keep=0.01, limit=3)
+        left = len(await ledger.store.job_events(job))
+        assert there - left == pruned.job_events <= 3
+        there, calls = left, calls + 1
+        assert calls < 20
+    assert there == 0
+
+
 async def _heard(hints: AsyncIterator[str], wanted: set[str]) -> set[str]:
     """What came until all of `wanted` had; `*` stands for everything."""
     heard: set[str] = set()

@@ -177,7 +177,7 @@ async def prunable_says_what_prune_then_removes(ledger: Ledger) -> None:
     assert (there.tasks, there.workers, there.keys, there.jobs, there.results) == (5, 1, 3, 1, 0)
     assert await ledger.store.prunable(keep=0.2) == there, "it removes nothing"
     pruned = await ledger.store.prune(keep=0.2)
-    assert pruned == there
+    assert replace(pruned, job_events=0) == there, "what a job was is counted with the job"
     assert (await ledger.job(open_job)).completed == 1
     assert not any(asdict(await ledger.store.prunable(keep=0.2)).values())
 

@@ -135,5 +135,5 @@ class Pruner(Service):
             except Exception:
                 logger.exception("the result store %s could not be tidied", self._blobs.place)
         # More waits: go on soon, but leave the database some air.
-        most = max(pruned.tasks, pruned.results, pruned.keys, pruned.runs)
+        most = max(pruned.tasks, pruned.results, pruned.keys, pruned.runs, pruned.job_events)
         return 1.0 if most >= self._retention.batch else None

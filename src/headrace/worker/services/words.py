@@ -60,7 +60,8 @@ class Words(Service):
         self._holds = holds
         self._lines: list[Line] = []
         self._bytes = 0  # of those lines
-        self._owing: set[Ref] = set()  # whose lines they are
+        self._owing: dict[Ref, int] = {}  # whose lines they are, and how many bytes of each
+        self._writing: dict[Ref, int] = {}  # the same of those that are on their way
         self._said: dict[Ref, _Said] = {}
         self._progress: dict[Ref, str] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -87,8 +88,11 @@ class Words(Service):
         self._keep(ref, said, visible(str(line.level)), text)
 
     def stream(self, ref: Ref, value: str, /) -> None:
+        if self._failing and self._owing.get(ref, 0) + self._writing.get(ref, 0) + len(value) > _MOST_BYTES:
+            self._lost += 1  # one that goes on and on leaves the others room
+            return
         self._keep(ref, self._of(ref), VALUES, value)
-        if self._soon_after is None:
+        if self._soon_after is None and not self._failing:
             # Where no loop runs, as in a test that blocks, it is written with the end of the attempt.
             with suppress(RuntimeError):
                 self._soon_after = asyncio.get_running_loop().call_later(_SOON, self.wake)
@@ -113,7 +117,7 @@ class Words(Service):
             return
         self._lines.append((ref, said.written, stream, text))
         self._bytes += len(text)
-        self._owing.add(ref)
+        self._owing[ref] = self._owing.get(ref, 0) + len(text)
         said.written += 1
         if len(self._lines) >= _LINES and not self._failing:
             self.wake()
@@ -128,10 +132,12 @@ class Words(Service):
 
     def owes(self, ref: Ref, /) -> bool:
         """Whether something that it said is not in the ledger."""
-        return ref in self._owing
+        return ref in self._owing or ref in self._writing
 
     async def written(self, ref: Ref, /) -> None:
-        """Returns when what it said is in the ledger. Not for ever: a task must not wait for its log."""
+        """Returns when what it said is in the ledger, or one more try has failed. Not for ever: a task must not wait
+        for its log.
+        """
         try:
             async with asyncio.timeout(_PATIENCE):
                 await self._write(for_=ref)
@@ -175,7 +181,8 @@ class Words(Service):
                 return
             lines, self._lines = self._lines, []
             self._bytes = 0
-            self._owing = set()
+            # Owed until they are in: an outcome that comes meanwhile waits for them, too.
+            self._owing, self._writing = {}, self._owing
             done = 0
             try:
                 while done < len(lines):
@@ -189,6 +196,8 @@ class Words(Service):
                     _logger.warning("log lines of tasks cannot be written: %s; they are kept and tried again", error)
                 self._failing = True
                 return
+            finally:
+                self._writing = {}
             if self._failing:
                 lost = f"; {self._lost} of them did not fit into memory" if self._lost else ""
                 _logger.warning("log lines of tasks are written again%s", lost)
@@ -197,7 +206,8 @@ class Words(Service):
     def _take_back(self, lines: list[Line]) -> None:
         self._lines = lines + self._lines  # a line written twice is kept once
         self._bytes = sum(len(text) for _, _, _, text in self._lines)
-        self._owing.update(ref for ref, _, _, _ in lines)
+        for ref, _, _, text in lines:
+            self._owing[ref] = self._owing.get(ref, 0) + len(text)
 
     async def _append(self, lines: Sequence[Line]) -> None:
         """What the database refuses is left out, and takes no other line with it."""

@@ -37,6 +37,11 @@ SET role = coalesce($2, role), password = coalesce($3, password), disabled = coa
 WHERE name = $1
 RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at;
 
+-- name: renew_password
+-- The same password, hashed anew; one that was changed meanwhile stays. An earlier try of this call may have done it.
+UPDATE headrace.users SET password = $3 WHERE name = $1 AND password IN ($2, $3) AND NOT disabled
+RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at;
+
 -- name: revoke_sessions
 -- Whoever was logged in has to log in again.
 UPDATE headrace.tokens SET revoked_at = clock_timestamp()
@@ -72,7 +77,8 @@ SELECT password FROM headrace.users WHERE name = $1 AND NOT disabled FOR SHARE;
 -- name: insert_token
 -- A second try of the same call finds its digest.
 INSERT INTO headrace.tokens (id, "user", kind, label, digest, hint, scopes, created_at, expires_at)
-SELECT $1::bigint, $2, $3, $4, $5, $6, $7, instant.at, instant.at + make_interval(secs => $8::double precision)
+SELECT $1::bigint, $2, $3, $4, $5, $6, $7, instant.at,
+    least(instant.at + make_interval(secs => $8::double precision), $9::timestamptz) -- which passes over NULL
 FROM (SELECT clock_timestamp() AS at OFFSET 0) AS instant
 ON CONFLICT (digest) DO NOTHING;
 

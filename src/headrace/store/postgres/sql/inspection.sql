@@ -94,6 +94,13 @@ WHERE h.dead_letter AND h.state = 'failed'
   AND ($9::text IS NULL OR h.owner = $9)
 ORDER BY h.finished_at DESC, h.id DESC LIMIT $8::integer;
 
+-- name: key_holders
+-- Who holds the wanted keys now.
+SELECT k.scope, k.key, k.task
+FROM unnest($1::text[], $2::text[]) AS wanted (scope, key)
+JOIN headrace.keys k ON k.scope = wanted.scope AND k.key = wanted.key
+WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp();
+
 -- name: attempts
 -- Every execution of a task, in order. A completed history row whose claim has no row here, or only the refused report
 -- of another, is itself the attempt of that claim.

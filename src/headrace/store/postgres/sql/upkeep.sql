@@ -135,8 +135,8 @@ WHERE w.id IN (
 ) AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.worker = w.id)
 RETURNING w.id;
 
--- name: prune_jobs
--- Removes jobs that ended long ago and whose tasks are gone.
+-- name: prune_job_events
+-- Removes events of jobs that ended long ago and whose tasks are gone, some at a time: a job may have any number of them.
 WITH old AS MATERIALIZED (
     SELECT j.id FROM headrace.jobs j
     WHERE j.state NOT IN ('pending', 'running')
@@ -145,10 +145,26 @@ WITH old AS MATERIALIZED (
       AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
       AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
     LIMIT $2
+)
+DELETE FROM headrace.job_events e WHERE e.ctid = ANY (ARRAY(
+    SELECT own.place FROM old CROSS JOIN LATERAL (
+        SELECT x.ctid AS place FROM headrace.job_events x WHERE x.job = old.id LIMIT $2
+    ) own LIMIT $2
+)) RETURNING e.job;
+
+-- name: prune_jobs
+-- Removes jobs that ended long ago and whose tasks and events are gone.
+WITH old AS MATERIALIZED (
+    SELECT j.id FROM headrace.jobs j
+    WHERE j.state NOT IN ('pending', 'running')
+      AND j.completed_at < clock_timestamp() - make_interval(secs => $1::double precision)
+      AND NOT EXISTS (SELECT FROM headrace.history h WHERE h.job = j.id)
+      AND NOT EXISTS (SELECT FROM headrace.tasks t WHERE t.job = j.id)
+      AND NOT EXISTS (SELECT FROM headrace.job_additions a WHERE a.job = j.id)
+      AND NOT EXISTS (SELECT FROM headrace.job_events e WHERE e.job = j.id)
+    LIMIT $2
 ), counts AS (
     DELETE FROM headrace.job_counts c USING old WHERE c.job = old.id
-), events AS (
-    DELETE FROM headrace.job_events e USING old WHERE e.job = old.id
 ), lines AS (
     DELETE FROM headrace.job_lines n USING old WHERE n.job = old.id
 ), notes AS (

@@ -31,6 +31,11 @@ SET role = coalesce(:role, role), password = coalesce(:password, password), disa
 WHERE name = :name
 RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at
 
+-- name: renew_password
+-- The same password, hashed anew; one that was changed meanwhile stays.
+UPDATE headrace_users SET password = :fresh WHERE name = :name AND password = :verified AND NOT disabled
+RETURNING name, role, password, disabled, failed_logins, locked_until, created_at, changed_at
+
 -- name: revoke_sessions
 -- Whoever was logged in has to log in again.
 UPDATE headrace_tokens SET revoked_at = :now WHERE "user" = :name AND kind = 'session' AND revoked_at IS NULL
@@ -61,6 +66,11 @@ SELECT password FROM headrace_users WHERE name = ? AND NOT disabled
 INSERT INTO headrace_tokens (id, "user", kind, label, digest, hint, scopes, created_at, expires_at)
 VALUES (:id, :user, :kind, :label, :digest, :hint, :scopes, :now, :expires_at)
 RETURNING id, "user", kind, label, hint, scopes, created_at, expires_at, last_used_at, revoked_at
+
+-- name: token_of_digest
+-- Whatever became of it.
+SELECT id, "user", kind, label, hint, scopes, created_at, expires_at, last_used_at, revoked_at
+FROM headrace_tokens WHERE digest = ?
 
 -- name: find_token
 -- With its user, while both are good.

@@ -154,6 +154,16 @@ WHERE j.state IN ('completed', 'failed', 'cancelled') AND j.completed_at < :unti
     AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
 LIMIT :limit
 
+-- name: emptied_jobs
+-- Of the same, those whose events are gone, too.
+SELECT j.id FROM headrace_jobs AS j
+WHERE j.state IN ('completed', 'failed', 'cancelled') AND j.completed_at < :until
+    AND NOT EXISTS (SELECT 1 FROM headrace_history AS h WHERE h.job = j.id)
+    AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.job = j.id)
+    AND NOT EXISTS (SELECT 1 FROM headrace_job_additions AS a WHERE a.job = j.id)
+    AND NOT EXISTS (SELECT 1 FROM headrace_job_events AS e WHERE e.job = j.id)
+LIMIT :limit
+
 -- name: prune_jobs
 -- The job's row.
 DELETE FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
@@ -163,8 +173,11 @@ DELETE FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM headrace_job_counts WHERE job IN (SELECT value FROM json_each(?))
 
 -- name: prune_job_events
--- What it was.
-DELETE FROM headrace_job_events WHERE job IN (SELECT value FROM json_each(?))
+-- What they were, some at a time.
+DELETE FROM headrace_job_events
+WHERE (job, seq) IN (
+    SELECT job, seq FROM headrace_job_events WHERE job IN (SELECT value FROM json_each(:jobs)) LIMIT :limit
+)
 
 -- name: prune_job_lines
 -- Where its lines stood.

@@ -1,0 +1,1 @@
+"""What stands between an app over HTTP and the ledger: bounds, who submits what, what is shown."""

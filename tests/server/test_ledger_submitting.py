@@ -1,0 +1,246 @@
+"""What comes over the ledger, by hand: held to what the server's app declares, bounded, and shown as pages show it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from headrace.core.accounts import Scope
+from headrace.core.errors import EnqueueError
+from headrace.core.live import JobLine, TaskHead
+from headrace.core.states import TaskState
+from headrace.core.task import TaskFilter
+from headrace.server.ledger.seeing import Curtain
+from headrace.store.base import LogLine
+from headrace.store.http.verbs import form_of
+from headrace.testing import adrain
+from tests.server.routed import make_app, routed
+from tests.server.serving import Serve, Serving
+from tests.server.test_remote_app import remote
+
+LEDGER = "/api/v1/ledger"
+WIRED: dict[str, Any] = {"name": "add", "arguments": '{"a":1,"b":2}'}
+
+
+async def call(client: Any, verb: str, **arguments: Any) -> Any:
+    return await client.post(f"{LEDGER}/{verb}", json=arguments)
+
+
+async def record(server: Serving, id: int) -> Any:
+    return await server.app.tasks.aget(id)
+
+
+@pytest.mark.requirement("K71")
+async def test_a_command_that_asks_for_the_word_of_its_own_sender_waits(serve_sqlite: Serve):
+    """K71: whatever role a user's command names for its approval, it waits, and they cannot give it."""
+    async with routed(serve_sqlite) as server:
+        for role in ("user", "viewer", "operator", "finance"):
+            options = f'{{"appro\\u0076al":{{"role":"{role}"}}}}'
+            given = {"name": "command", "kind": "command", "pool": "command", "options": options}
+            answer = await call(server.user, "enqueue", tasks=[{**given, "arguments": '{"argv":["true"]}'}])
+            id = answer.json()[0][0]
+            assert (await record(server, id)).state == "pending_approval", role
+            assert (await call(server.user, "decide", task=id, approved=True, by="user")).status_code == 403
+        for options in ("[]", "7", "{", '{"approval":[]}', '{"approval":{"role":{}}}'):
+            assert (await call(server.user, "enqueue", tasks=[{**WIRED, "options": options}])).status_code == 422
+
+
+@pytest.mark.requirement("K71")
+async def test_an_alias_is_as_guarded_as_its_task(serve_sqlite: Serve):
+    """K71: by whichever of its names a task is called, its declaration counts."""
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="deploy", approval="operator", aliases=["release"])
+    async def deploy() -> None: ...
+
+    async with routed(serve_sqlite, app) as server:
+        answer = await call(server.user, "enqueue", tasks=[{"name": "release"}])
+        assert (await record(server, answer.json()[0][0])).state == "pending_approval"
+        job = {"name": "j", "tasks": [WIRED], "on_success": {"name": "release"}}
+        assert (await call(server.user, "create_job", job=job)).status_code == 403
+
+
+async def test_what_the_server_does_not_know_is_refused(serve_sqlite: Serve):
+    async with routed(serve_sqlite) as server:
+        unknown = {"name": "nobody.knows"}
+        refused = await call(server.user, "enqueue", tasks=[WIRED, unknown])
+        assert (refused.status_code, refused.json()["error"]) == (422, "UnknownTask")
+        for job in ({"tasks": [unknown]}, {"tasks": [WIRED], "on_failure": unknown}):
+            assert (await call(server.user, "create_job", job={"name": "j", **job})).status_code == 422
+        assert (await call(server.user, "list", criteria={})).json() == []  # nothing of it was written
+        assert (await call(server.operator, "enqueue", tasks=[unknown])).status_code == 200
+
+
+async def test_pool_kind_and_owner_are_the_servers(serve_sqlite: Serve):
+    async with routed(serve_sqlite) as server:
+        answer = await call(server.user, "enqueue", tasks=[{**WIRED, "pool": "thread", "owner": "admin"}])
+        made = await record(server, answer.json()[0][0])
+        assert (made.pool, made.kind, made.owner) == ("coroutine", "function", "user")
+        hook = {**WIRED, "pool": "thread", "owner": "admin"}
+        await call(server.user, "create_job", job={"name": "j", "tasks": [WIRED], "on_success": hook, "owner": "admin"})
+        await adrain(server.app)
+        found = await server.app.tasks.alist()
+        assert {task.owner for task in found} == {"user"}
+        assert {task.pool for task in found} == {"coroutine"}
+        assert len(found) == 3
+
+
+@pytest.mark.requirement("K106")
+async def test_keys_of_two_callers_do_not_meet_and_a_held_one_hides_its_holder(serve: Serve):
+    """K106: the same idempotency key makes a task for each; a unique one of another's answers 409 without an id."""
+    async with routed(serve) as server:
+        idem = {**WIRED, "keys": [{"scope": "idem", "key": "add:k", "ttl": 60}]}
+        mine, theirs = [(await call(person, "enqueue", tasks=[idem])).json() for person in (server.user, server.other)]
+        assert mine[0][1]
+        assert theirs[0][1]
+        assert (await call(server.user, "enqueue", tasks=[idem])).json() == [[mine[0][0], False]]
+        rest = {"name": "add", "args": [1, 2], "idempotency_key": "k"}
+        assert (await server.user.post("/api/v1/tasks", json=rest)).json()["id"] == mine[0][0]
+        for conflict in ("return", "reject"):
+            key = {"scope": "unique", "key": f"add:{conflict}", "on_conflict": conflict}
+            keyed = {**WIRED, "keys": [key]}
+            held = (await call(server.other, "enqueue", tasks=[keyed])).json()[0][0]
+            for verb, given in (
+                ("enqueue", {"tasks": [keyed]}),
+                ("create_job", {"job": {"name": "j", "tasks": [keyed]}}),
+            ):
+                refused = await call(server.user, verb, **given)
+                assert refused.status_code in ((409,) if verb == "enqueue" else (409, 422)), refused.text
+                assert "task_id" not in refused.json()
+                assert f" {held}" not in refused.json()["detail"]
+            again = await call(server.other, "enqueue", tasks=[keyed])
+            assert (again.json()[0] == [held, False]) if conflict == "return" else (again.json()["task_id"] == held)
+
+
+async def test_an_app_is_told_that_a_key_is_held(serve_sqlite: Serve):
+    async with serve_sqlite() as server, remote(server, "user", "other") as [mine, others]:
+        await others.get_task("add").using(unique="k").aenqueue(1, 2)
+        with pytest.raises(EnqueueError, match="held by another's"):
+            await mine.get_task("add").using(unique="k").aenqueue(1, 2)
+
+
+_CLEAN = ("logs", "job_lines", "last_job_lines")  # a worker takes the secrets out before it writes a line
+SECRETS = ("hunter2", "sk-result-secret", "result-token", "abcdef0123456789")
+
+
+async def test_who_only_looks_is_shown_no_secrets(serve_sqlite: Serve):
+    async with routed(serve_sqlite) as server:
+        greet = server.app.get_task("greet").using(metadata={"password": "hunter2"})
+        fail = server.app.get_task("fail")
+        new = [greet.prepare(name="ada", password="hunter2"), fail.prepare(why="password=hunter2")]
+        job = {"name": "j", "metadata": '{"password":"hunter2"}'}
+        wired = [
+            {name: getattr(task, name) for name in ("name", "arguments", "options", "queue", "max_attempts")}
+            for task in new
+        ]
+        made = (await call(server.user, "create_job", job={**job, "tasks": wired})).json()
+        job_id, (first, second) = made[0], [id for id, _ in made[1]]
+        await adrain(server.app, raise_on_failure=False)
+        ways: list[tuple[str, dict[str, Any]]] = [
+            ("get", {"ids": [first, second]}),
+            ("list", {"criteria": {}}),
+            ("attempts", {"task": second}),
+            ("logs", {"task": first}),
+            ("get_job", {"job": job_id}),
+            ("list_jobs", {}),
+            ("outline", {"job": job_id}),
+            ("job_lines", {"job": job_id}),
+            ("last_job_lines", {"job": job_id}),
+        ]
+        reader = server.client(await server.token("user", Scope.READ))
+        watcher = server.client(await server.token("admin", Scope.READ))
+        for verb, given in ways:
+            for client in (server.viewer, reader, watcher):
+                answer = await call(client, verb, **given)
+                assert answer.status_code == 200, answer.text
+                assert not [secret for secret in SECRETS if secret in answer.text], (verb, answer.text)
+            for client in (server.user, server.operator):
+                whole = (await call(client, verb, **given)).text
+                if verb in _CLEAN:
+                    continue
+                assert [secret for secret in SECRETS if secret in whole], (verb, whole)
+        await reader.aclose()
+        await watcher.aclose()
+
+
+async def test_what_was_written_with_its_secrets_is_shown_without_them(serve_sqlite: Serve):
+    """Lines, steps and progress of whoever writes them by other means than a worker of today."""
+    app = make_app(serve_sqlite.url)
+    at = datetime.now(UTC)
+    line = {"task": 1, "claim_no": 1, "seq": 0, "at": at, "stream": "info", "line": "password=hunter2"}
+    text = '{"password":"hunter2"}'
+    answers: list[tuple[str, Any]] = [
+        ("logs", [LogLine(**line)]),
+        ("job_lines", [JobLine(job=1, **line)]),
+        ("checkpoints", {"step": text, "api_key": '"hunter2"'}),
+        ("task_heads", {1: TaskHead(TaskState.RUNNING, 1, 0, text)}),
+    ]
+    for verb, answer in answers:
+        assert "hunter2" in repr(answer)
+        shown = Curtain(app).answer(verb, answer)
+        assert "hunter2" not in repr(shown), verb
+        assert "redacted" in repr(shown), verb
+        form_of(verb).write_answer(shown)
+
+
+async def test_bounds(serve: Serve):
+    async with routed(serve) as server:
+        ids = [(await call(server.user, "enqueue", tasks=[WIRED])).json()[0][0] for _ in range(3)]
+        for limit, n in ((0, 1), (-5, 1), (2, 2), (10**30, 3)):
+            assert len((await call(server.user, "list", criteria={"limit": limit})).json()) == n
+        job = (await call(server.user, "create_job", job={"name": "j", "tasks": [WIRED]})).json()[0]
+        for limit in (-1, 0, 10**30):
+            assert len((await call(server.user, "outline", job=job, limit=limit)).json()) == 1
+        refused: list[tuple[str, dict[str, Any]]] = [
+            *(("get", {"ids": [*ids, id]}) for id in (0, -1, 2**63)),
+            *(("cancel", {"ids": [id]}) for id in (0, 2**63)),
+            *(("attempts", {"task": id}) for id in (0, 2**63)),
+            *(("get_job", {"job": id}) for id in (0, 2**63)),
+            ("get", {"ids": [ids[0]] * 1001}),
+            ("outline", {"job": job, "after": 2**63}),
+            ("list", {"criteria": {"job": 2**63}}),
+            ("enqueue", {"tasks": [{**WIRED, "delay": "nan"}]}),
+            ("enqueue", {"tasks": [{**WIRED, "max_age": "inf"}]}),
+            ("enqueue", {"tasks": [{**WIRED, "priority": 2**31}]}),
+            ("enqueue", {"tasks": [{**WIRED, "job": 0}]}),
+            ("enqueue", {"tasks": [{**WIRED, "after": [{"task": 0}]}]}),
+            ("enqueue", {"tasks": [{**WIRED, "run_at": "9999-01-01T00:00:00Z"}]}),
+            ("create_job", {"job": {"name": "j", "tasks": [WIRED], "timeout": "-inf"}}),
+        ]
+        for verb, given in refused:
+            answer = await call(server.user, verb, **given)
+            assert answer.status_code == 422, (verb, given, answer.text)
+        assert (await call(server.operator, "open_breaker", service="s", by="x", timeout="inf")).status_code == 422
+
+
+async def test_an_app_may_ask_for_more_than_one_call_answers(serve_sqlite: Serve):
+    """More ids, or a longer list, become several calls."""
+    async with serve_sqlite() as server, remote(server, "operator") as [app]:
+        many = await app.get_task("add").aenqueue_many([{"a": n, "b": n} for n in range(1002)])
+        ids = [each.id for each in many]
+        assert set(await app.engine.run(lambda store: store.get(ids))) == set(ids)
+        listed = await app.engine.run(lambda store: store.list(TaskFilter(limit=5000)))
+        assert sorted(record.id for record in listed) == sorted(ids)
+        assert len(await app.engine.run(lambda store: store.list(TaskFilter(limit=1001)))) == 1001
+
+
+async def test_a_schedule_over_the_ledger_runs_what_its_maker_may_run(serve_sqlite: Serve):
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="wipe", approval="admin")
+    async def wipe() -> None: ...
+
+    async with routed(serve_sqlite, app) as server:
+        cadence = '{"every":3600}'
+
+        def put(person: Any, task: dict[str, Any]) -> Any:
+            return call(person, "put_schedules", schedules=[{"name": "s", "cadence": cadence, "task": task}])
+
+        assert (await put(server.user, WIRED)).status_code == 403
+        assert (await put(server.operator, {"name": "wipe"})).status_code == 403
+        secret = {"name": "greet", "arguments": '{"name":"ada","password":"hunter2"}', "owner": "other"}
+        answer = await put(server.operator, secret)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()[0]["task"]["owner"] is None
+        assert "hunter2" not in (await call(server.viewer, "schedules")).text
+        assert "hunter2" not in (await server.admin.get("/api/v1/audit", params={"act": "ledger.put_schedules"})).text

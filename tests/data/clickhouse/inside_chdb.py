@@ -189,11 +189,14 @@ async def test_work_over_a_table_runs_in_the_worker_itself(url: str, tmp_path: P
             await stored.map(callbacks.doubled_table, 20),
             await stored.filter(callbacks.even_mask, 20),
             await stored.sort([("v", "descending")], 20),
+            await stored.join(stored, "v", chunk_size=20),
         ]
         await adrain(app)
-        doubled, even, backwards = [await (await future.aresult(30)).to_arrow() for future in futures]
+        doubled, even, backwards, both = [await (await future.aresult(30)).to_arrow() for future in futures]
         assert {task.pool for task in await app.tasks.alist()} == {"coroutine"}
         app.data.close()
     assert doubled["v"].to_pylist() == [2 * n for n in range(50)]
     assert even["v"].to_pylist() == list(range(0, 50, 2))
     assert backwards["v"].to_pylist() == list(reversed(range(50)))
+    assert sorted(both["v"].to_pylist()) == list(range(50))
+    assert both["k_right"].equals(both["k"])

@@ -100,7 +100,7 @@ def write_audit(transaction: Transaction, entries: Sequence[NewAudit]) -> list[i
 
 def _take_ids(transaction: Transaction, n: int) -> int:
     """The first of `n`."""
-    row = transaction.row("take_ids", (n,))
+    row = transaction.row("take_account_ids", (n,))
     assert row is not None
     return int(row[0]) - n
 

@@ -1,3 +1,9 @@
+-- name: take_account_ids
+-- Of tokens and audit entries, in a count of their own: the ids of tasks are what people type.
+INSERT INTO headrace_ids (name, next) VALUES ('accounts', 1 + ?)
+ON CONFLICT (name) DO UPDATE SET next = next + excluded.next - 1
+RETURNING next
+
 -- name: insert_user
 -- Nothing when the name is taken.
 INSERT INTO headrace_users (name, role, password, created_at, changed_at) VALUES (:name, :role, :password, :now, :now)

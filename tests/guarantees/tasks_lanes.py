@@ -48,14 +48,14 @@ async def in_order(key: str, n: int, fails: int) -> None:
 @task(retry=SOON, limit=Limit(2, key="{key}"))
 async def limited(key: str) -> None:
     note("begin", key)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)  # long enough for a second one to begin, also on a busy machine
     note("end", key)
 
 
 @task(retry=SOON, limit=Limit(2, key="child-{key}"))
 def limited_child(key: str) -> None:
     note("begin", f"child-{key}")
-    time.sleep(0.05)
+    time.sleep(0.2)
     note("end", f"child-{key}")
 
 

@@ -93,6 +93,7 @@ def places(draw: st.DrawFn) -> tuple[str, datetime]:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 @settings(max_examples=sized(small=200, full=3000), deadline=None)
 @given(expression=expressions, place=places())
 def test_the_fires_are_those_of_a_clock_that_is_looked_at_each_minute(
@@ -106,6 +107,7 @@ def test_the_fires_are_those_of_a_clock_that_is_looked_at_each_minute(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 @settings(max_examples=sized(small=100, full=1000), deadline=None)
 @given(expression=expressions, place=places(), data=st.data())
 def test_the_next_fire_is_the_same_from_wherever_one_asks(
@@ -131,6 +133,7 @@ def test_the_next_fire_is_the_same_from_wherever_one_asks(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 @settings(max_examples=sized(small=60, full=500), deadline=None)
 @given(expression=expressions, place=places(), hours=st.integers(0, 70))
 def test_the_latest_is_the_last_of_all(expression: Expression, place: tuple[str, datetime], hours: int) -> None:

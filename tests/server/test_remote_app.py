@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headrace import App, Retry, chain, group
+from headrace.cli.target import store_of
 from headrace.core.accounts import Scope
 from headrace.core.errors import (
     ArgumentError,
@@ -19,7 +20,7 @@ from headrace.core.errors import (
     WrongState,
 )
 from headrace.core.states import JobState, TaskState
-from headrace.core.task import Ref
+from headrace.core.task import Ref, TaskFilter
 from headrace.store.base import CancelAnswer, Store
 from headrace.store.http.verbs import VERBS, form_of
 from headrace.testing import adrain, override
@@ -165,3 +166,18 @@ async def test_a_wrong_token_or_address_is_told_at_the_first_use(serve_sqlite: S
         assert "hr_" not in repr(stranger.settings)
         for app in (stranger, nobody, reader):
             await app.aclose()
+
+
+async def test_commands_take_the_token_from_the_environment(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve_sqlite() as serving, listening(serving.api) as url:
+        monkeypatch.setenv("HEADRACE_TOKEN", serving.secrets["operator"])
+        store = store_of(url, "headrace")
+        await store.open()
+        try:
+            assert await store.list(TaskFilter()) == []
+        finally:
+            await store.close()
+        nobody = await serving.nobody.get("/api/v1/tasks")
+        assert nobody.json()["detail"] == "send a token, as a bearer in the header Authorization, or log in"

@@ -109,13 +109,15 @@ def store_of(database: str | None, name: str, *, must_exist: bool = True) -> "St
     A mistyped SQLite path or name must not become an empty ledger that is then found sound: only what makes a schema
     may make the file.
     """
+    from headrace.settings import read_settings
     from headrace.store.base import StoreOptions
     from headrace.store.connect import connect
 
     url, name = place_of(database, name)
     if must_exist:
         require_file(url)
-    return connect(url, StoreOptions(name=name, migrate=not must_exist))
+    extra = {"token": read_settings({}).token} if url.startswith("http") else {}
+    return connect(url, StoreOptions(name=name, migrate=not must_exist, extra=extra))
 
 
 def require_file(url: str) -> None:

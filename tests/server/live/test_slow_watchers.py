@@ -39,14 +39,20 @@ async def test_a_slow_client_is_dropped_and_the_others_get_everything(serve_sqli
                 asyncio.create_task(_follow(client, total - 1, into))
                 for client, into in zip((one, two), seen, strict=True)
             ]
+            before: list[int] = []
+
+            async def dropped() -> int | None:
+                """Reads from the drop on: the farewell waits for a reader some seconds, and no longer."""
+                await eventually(lambda: hub.watchers == 2, 2 * CEILING, message="the slow one is dropped")
+                return await closed(slow, before)
+
+            dropping = asyncio.create_task(dropped())
             while writer.written < total:
                 await writer.say(20, text=_LONG)
                 # Not faster than the quick ones read, on whatever machine: else they would be slow, too.
                 await eventually(lambda: min(map(len, seen)) > writer.written - 100, CEILING)
             await asyncio.gather(*others)
-            await eventually(lambda: hub.watchers == 2, message="the slow one is dropped")
-            before: list[int] = []
-            code = await closed(slow, before)
+            code = await dropping
             async with watching(url, f"{path}?after={before[-1]}", token, **quick) as again:
                 after = numbers(await receive_until(again, total - 1))
     assert code == 4408

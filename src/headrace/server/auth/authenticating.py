@@ -67,7 +67,7 @@ class Authenticator:
         """Raises Problem 401, or 403 for an act by cookie that does not come from a page of ours."""
         found = secret_of(connection.scope)
         if found is None:
-            raise _unknown("send a token as `Authorization: Bearer hr_…`, or log in")
+            raise _unknown("send a token, as a bearer in the header Authorization, or log in")
         secret, kind = found
         credential = await self.find(secret)
         if credential is None or credential.token.kind != kind:

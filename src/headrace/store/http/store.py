@@ -152,7 +152,7 @@ class HttpStore:
         said = problem.get("detail") or problem.get("title") if isinstance(problem, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         words = f"{self.url} answered {response.status_code}{f': {said}' if said else ''}"
         if response.status_code == 401:
-            return NotAllowed(f"{words}; give App(token=…), or HEADRACE_TOKEN, a token that is good there")
+            return NotAllowed(f"{words}; give App, or HEADRACE_TOKEN, a token that is good there")
         if response.status_code == 403:
             return NotAllowed(words)
         if response.status_code == 413:

@@ -137,6 +137,7 @@ RETURNING w.id;
 
 -- name: prune_job_events
 -- Removes events of jobs that ended long ago and whose tasks are gone, some at a time: a job may have any number of them.
+-- The oldest first, so that what is left has no gap and tells how the job ended.
 WITH old AS MATERIALIZED (
     SELECT j.id FROM headrace.jobs j
     WHERE j.state NOT IN ('pending', 'running')
@@ -148,7 +149,7 @@ WITH old AS MATERIALIZED (
 )
 DELETE FROM headrace.job_events e WHERE e.ctid = ANY (ARRAY(
     SELECT own.place FROM old CROSS JOIN LATERAL (
-        SELECT x.ctid AS place FROM headrace.job_events x WHERE x.job = old.id LIMIT $2
+        SELECT x.ctid AS place FROM headrace.job_events x WHERE x.job = old.id ORDER BY x.job, x.seq LIMIT $2
     ) own LIMIT $2
 )) RETURNING e.job;
 

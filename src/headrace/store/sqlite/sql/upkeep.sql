@@ -173,10 +173,11 @@ DELETE FROM headrace_jobs WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM headrace_job_counts WHERE job IN (SELECT value FROM json_each(?))
 
 -- name: prune_job_events
--- What they were, some at a time.
+-- What they were, some at a time; the oldest first, so that what is left has no gap and tells how the job ended.
 DELETE FROM headrace_job_events
 WHERE (job, seq) IN (
-    SELECT job, seq FROM headrace_job_events WHERE job IN (SELECT value FROM json_each(:jobs)) LIMIT :limit
+    SELECT job, seq FROM headrace_job_events WHERE job IN (SELECT value FROM json_each(:jobs))
+    ORDER BY job, seq LIMIT :limit
 )
 
 -- name: prune_job_lines

@@ -7,8 +7,8 @@ from bench import record
 from bench.adapters import OPTIONS, URL
 from bench.adapters.api_secret import SECRET
 from headrace import App
+from headrace.client.accounts import digest_of, hint_of
 from headrace.core.accounts import NewToken, Role, Scope
-from headrace.server.auth.tokens import digest_of, hint_of
 
 app = App(URL or None)
 

@@ -11,10 +11,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from headrace import App
+from headrace.client.accounts import digest_of, hint_of, new_secret
 from headrace.core.accounts import NewToken, Role, Scope
 from headrace.server.application import create_application
 from headrace.server.auth.caller import SCOPES
-from headrace.server.auth.tokens import digest_of, hint_of, new_secret
 from headrace.server.options import ServerOptions
 from tests.server.tasks import make_app
 from tests.support.waiting import eventually

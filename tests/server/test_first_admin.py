@@ -2,10 +2,10 @@
 
 import pytest
 
+from headrace.client.accounts import digest_of
 from headrace.core.accounts import Role
 from headrace.core.errors import StoreError
 from headrace.server import running
-from headrace.server.auth.tokens import digest_of
 from headrace.server.options import ServerOptions
 from tests.server.tasks import make_app
 

@@ -181,3 +181,12 @@ async def test_commands_take_the_token_from_the_environment(
             await store.close()
         nobody = await serving.nobody.get("/api/v1/tasks")
         assert nobody.json()["detail"] == "send a token, as a bearer in the header Authorization, or log in"
+
+
+async def test_health_that_a_token_may_not_see_is_not_known(serve_sqlite: Serve) -> None:
+    """It is no outage: the database is not said to be down."""
+    async with serve_sqlite() as serving, remote(serving, "user", "operator") as [mine, operators]:
+        seen = await mine.ahealth_check()
+        assert {check.detail.partition(":")[0] for check in seen.checks.values()} == {"not known"}
+        assert "403" in seen.checks["database"].detail
+        assert (await operators.ahealth_check()).checks["workers"].detail == "0 active"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from headrace.client.engine import Engine
 from headrace.core.breaker import BreakerStatus
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, NotAllowed
 from headrace.core.task import WorkerRecord
 from headrace.store.base import Store
 
@@ -33,6 +33,9 @@ class Health:
 async def check_health(engine: Engine) -> Health:
     try:
         return await engine.run(_check)
+    except NotAllowed as error:  # an app over HTTP: the server answers, its token may not look
+        hidden = Check(healthy=False, detail=f"not known: {error}")
+        return Health(checks=dict.fromkeys(("database", "workers", "stale_tasks", "breakers"), hidden))
     except (HeadraceError, OSError) as error:
         down = Check(healthy=False, detail="not known: the database does not answer")
         database = Check(healthy=False, detail=str(error))

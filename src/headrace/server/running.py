@@ -11,11 +11,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from headrace.app import App
+from headrace.client.accounts import digest_of, hint_of, new_secret
 from headrace.core.accounts import NewToken, Scope
 from headrace.core.errors import SchemaError, StoreError
 from headrace.runtime.signals import stop_signals
 from headrace.server.application import create_application
-from headrace.server.auth.tokens import digest_of, hint_of, new_secret
 from headrace.server.options import ServerOptions
 
 FIRST_ADMIN = "admin"

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from headrace.server.auth.tokens import hint_of
+from headrace.client.accounts import hint_of
 from headrace.server.live.pace import Pace
 from tests.server.live.watching import closed, numbers, receive, receive_until, streaming, watching
 from tests.server.live.writing import Writer, store_of

@@ -12,12 +12,13 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from headrace.app import App
+from headrace.client.accounts import digest_of
 from headrace.core.accounts import Credential, TokenKind
 from headrace.core.errors import StoreError
 from headrace.core.values import value
 from headrace.server.auth.caller import ANYONE, Caller, caller_of
 from headrace.server.auth.origins import require_loopback_name, require_same_origin
-from headrace.server.auth.tokens import digest_of, is_csrf_of, looks_like_one
+from headrace.server.auth.tokens import is_csrf_of, looks_like_one
 from headrace.server.options import ServerOptions
 from headrace.server.problems import Problem
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from weakref import WeakValueDictionary
 
 from headrace.app import App
+from headrace.client.accounts import digest_of, hint_of, new_secret
 from headrace.core.accounts import NewToken, TokenRecord, UserRecord
 from headrace.core.errors import NotFound, WrongState
 from headrace.core.values import value
 from headrace.server.auth.caller import SCOPES
 from headrace.server.auth.passwords import Passwords
-from headrace.server.auth.tokens import digest_of, hint_of, new_secret
 from headrace.server.options import ServerOptions
 from headrace.server.problems import Problem
 

@@ -1,25 +1,12 @@
-"""Secrets of tokens: what they look like, and the digest by which the ledger knows them."""
+"""What a token looks like (client.accounts makes them), and the CSRF token that belongs to a session's."""
 
 import hashlib
 import hmac
-import secrets
 
-PREFIX = "hr_"
+from headrace.client.accounts import PREFIX
+
 _LENGTH = len(PREFIX) + 43
 _SESSION_LABEL = b"headrace csrf"
-
-
-def new_secret() -> str:
-    """256 random bits: nothing to guess, so a plain digest is enough."""
-    return PREFIX + secrets.token_urlsafe(32)
-
-
-def digest_of(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def hint_of(secret: str) -> str:
-    return secret[:8]
 
 
 def looks_like_one(text: str) -> bool:

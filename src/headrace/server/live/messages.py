@@ -7,12 +7,11 @@ from typing import Any
 
 import orjson
 
-from headrace.core.live import JobEvent, JobLine
+from headrace.core.live import VALUES, JobEvent, JobLine
 from headrace.core.task import JobRecord, QueueRecord, TaskRecord
 from headrace.store.base import LogLine
 from headrace.telemetry.redaction import Redaction
 
-VALUES = "value"  # what `current.stream` writes among the lines of a task
 # Where in a sequence something is: (seq,) in a job, (claim_no, seq) in a task. Compared as tuples.
 type Position = tuple[int, ...]
 BEGINNING: Position = (-1,)

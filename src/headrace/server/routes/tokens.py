@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 
+from headrace.client.accounts import digest_of, hint_of, new_secret
 from headrace.core.accounts import NewToken, Role, Scope, TokenRecord
 from headrace.core.errors import NotFound
 from headrace.server.access import Id, TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.authenticating import Authenticator
 from headrace.server.auth.caller import SCOPES, Caller
-from headrace.server.auth.tokens import digest_of, hint_of, new_secret
 from headrace.server.models.accounts import CreatedToken, CreateToken, TokenAnswer, TokensAnswer, UserName
 from headrace.server.problems import Problem
 

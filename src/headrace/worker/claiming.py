@@ -22,6 +22,7 @@ _DEEPEST = 2500  # what a fast process can start while one claim is on its way, 
 _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what is on its way could never become more
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
+_FIRST_GLANCE = 0.01  # seconds of a window before its rate is believed
 
 type Received = Callable[[Sequence[ClaimedTask], float], None]
 
@@ -36,17 +37,21 @@ class Throughput:
         self._rate = 0.0
 
     def rate(self, now: float) -> float:
-        """A burst that is over must not keep the buffer deep: a window that stays open lowers the rate."""
+        """A burst that is over must not keep the buffer deep: a window that stays open lowers the rate. One that begins
+        must not wait for its first window to close: with 100 places and short tasks, claims would stay that small for
+        as long.
+        """
         elapsed = now - self._since
-        return self._rate if elapsed < self._window else min(self._rate, self._count / elapsed)
+        so_far = self._count / elapsed if elapsed > _FIRST_GLANCE else 0.0
+        return max(self._rate, so_far) if elapsed < self._window else min(self._rate, so_far)
 
     def count(self, started: int, now: float) -> None:
-        self._count += started
         elapsed = now - self._since
         if elapsed < self._window:
+            self._count += started
             return
         # After a quiet time the old window says nothing: a long gap counts as a slow start.
-        self._rate = self._count / elapsed
+        self._rate = (self._count + started) / elapsed
         self._since, self._count = now, 0
 
 

@@ -25,7 +25,7 @@ from headrace.telemetry import logs
 from headrace.telemetry.console import CONSOLE_EVENTS, console
 from headrace.telemetry.events import Bus
 from headrace.telemetry.relay import Relay, set_relay_address
-from headrace.worker.application import Unstartable, load
+from headrace.worker.application import Unstartable, load, warm
 from headrace.worker.options import WorkerOptions
 from headrace.worker.worker import Worker
 
@@ -93,6 +93,7 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable, orders: "
         app = load(config.target)
     except BaseException as error:
         raise Unstartable(f"importing {config.target} failed") from error
+    warm(app)
     # What was imported lives as long as the process: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from headrace.core.clock import SystemClock
@@ -57,21 +57,21 @@ def run(
     target: str,
     options: WorkerOptions | None = None,
     *,
-    first: Spawned | None = None,
+    spawned: Sequence[Spawned] = (),
     upgrade: bool = False,
     handover: Handover | None = None,
     beside: Beside | None = None,
 ) -> int:
     """`headrace worker`: blocks until it is told to stop (SIGTERM, SIGINT) or a burst is over; the exit code.
 
-    `first` is the interpreter of the first process, if it was started beforehand. `upgrade`: make the schema first.
+    `spawned` are interpreters of processes that were started beforehand. `upgrade`: make the schema first.
     `handover`: it takes over from another supervisor, and will be followed by one. `beside` runs as long as it does.
     """
     options = options or WorkerOptions()
     logs.configure(options.logs)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(target, options, bus=bus, first=first, upgrade=upgrade, handover=handover, beside=beside)
+    supervisor = Supervisor(target, options, bus=bus, spawned=spawned, upgrade=upgrade, handover=handover, beside=beside)
     return asyncio.run(supervisor.run())
 
 
@@ -82,7 +82,7 @@ class Supervisor:
         options: WorkerOptions,
         *,
         bus: Bus | None = None,
-        first: Spawned | None = None,
+        spawned: Sequence[Spawned] = (),
         upgrade: bool = False,
         handover: Handover | None = None,
         beside: Beside | None = None,
@@ -91,7 +91,7 @@ class Supervisor:
         self.options = options
         self.bus = bus or Bus()
         self.processes: dict[int, WorkerProcess] = {}
-        self._spawned = first
+        self._spawned = list(spawned)
         self._upgrade = upgrade
         self._rng = random.Random()
         self._stopping = asyncio.Event()
@@ -258,7 +258,6 @@ class Supervisor:
         )
 
     async def _start(self, index: int, store: Store, table: SlotTable) -> WorkerProcess:
-        spawned, self._spawned = self._spawned, None
         process = start_process(
             ProcessConfig(
                 target=self.target,
@@ -269,7 +268,7 @@ class Supervisor:
                 metrics=None if self._exposure is None else self._exposure.address,
                 standby=self._stands_by,
             ),
-            spawned,
+            self._spawned.pop(0) if self._spawned else None,
         )
         table.enter_stage(index, STARTING)
         self.processes[index] = process

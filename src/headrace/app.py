@@ -358,6 +358,12 @@ class App:
         """A part of a workflow by the name of its task, as `task.s(…)`; UnknownTask when there is none."""
         return self.get_task(name).s(*args, **kwargs)
 
+    @property
+    def revision(self) -> int:
+        """`resolve` gives the same for the same as long as this does not change: names are defined once, so only
+        middleware can be put around them later."""
+        return len(self._engine.middleware)
+
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
         """The callable that a stored task names (executors.base.Source)."""
         entry = self._entrypoint(name) if options.get("entrypoint") else self.get_task(name)

@@ -321,7 +321,7 @@ def test_names_that_no_worker_knew(shell: Shell):
     async def fail(ledger: Ledger) -> None:
         await ledger.enqueue_one("shop.gone")
         settlement = failed_for_good(await ledger.claim_one())
-        await ledger.finish("a", replace(settlement, reason=Reason.UNKNOWN_TASK))
+        await ledger.finish("a", settlement._replace(reason=Reason.UNKNOWN_TASK))
 
     shell.ledger(fail)
     assert "shop.gone" in found(shell, "warning", "names")["what"]

@@ -36,7 +36,7 @@ class Ledger:
             delivered = min(want.n, self.left[want.lane])
             self.left[want.lane] -= delivered
             for _ in range(delivered):
-                buffer.add(held(lane=want.lane))
+                buffer.add([held(lane=want.lane)])
             queue.lanes[want.lane].more = delivered >= want.n
 
 
@@ -97,10 +97,10 @@ def test_a_lane_whose_tasks_went_back_has_more_in_the_store() -> None:
     """A worker that stood still gives back what it holds; the other lane must not go on alone meanwhile."""
     buffer = Buffer(retry_ratio=0.3)
     lanes = buffer.queue("coroutine", "default").lanes
-    buffer.add(held(lane=Lane.RETRY, since=0.0))
+    buffer.add([held(lane=Lane.RETRY, since=0.0)])
     lanes[Lane.PRIMARY].more = lanes[Lane.RETRY].more = False  # the last claim fell short of both
     for _ in range(10):
-        buffer.add(held(since=2.0))
+        buffer.add([held(since=2.0)])
     assert len(buffer.take_older(1.0)) == 1
     started = [taken for _ in range(10) if (taken := buffer.take("coroutine")) is not None]
     assert len(started) == 3, "the fourth start is a retry's, which a claim has to bring"
@@ -109,8 +109,8 @@ def test_a_lane_whose_tasks_went_back_has_more_in_the_store() -> None:
 def test_a_higher_priority_overtakes_within_its_lane() -> None:
     buffer = Buffer(retry_ratio=0.3)
     low, high = held(priority=1), held(priority=5)
-    buffer.add(low)
-    buffer.add(high)
+    buffer.add([low])
+    buffer.add([high])
     assert [buffer.take("coroutine"), buffer.take("coroutine")] == [high, low]
 
 
@@ -120,15 +120,15 @@ def test_what_was_given_back_may_come_again_before_it_is_removed() -> None:
     first = held()
     again = Held(first.claim._replace(claim_no=2), since=1.0)
     for arrival in (again, first):
-        buffer.add(arrival)
+        buffer.add([arrival])
     assert [buffer.take("coroutine"), buffer.take("coroutine")] == [first, again]
 
 
 def test_queues_take_turns() -> None:
     buffer = Buffer(retry_ratio=0.3)
     for _ in range(3):
-        buffer.add(held("a"))
-        buffer.add(held("b"))
+        buffer.add([held("a")])
+        buffer.add([held("b")])
     order = [taken.claim.queue for _ in range(6) if (taken := buffer.take("coroutine"))]
     assert sorted(order[:2]) == sorted(order[2:4]) == sorted(order[4:]) == ["a", "b"]
 
@@ -137,7 +137,7 @@ def test_the_old_and_the_cancelled_leave() -> None:
     buffer = Buffer(retry_ratio=0.3)
     old, young, cancelled = held(since=1.0), held(since=2.0), held(since=2.0)
     for entry in (old, young, cancelled):
-        buffer.add(entry)
+        buffer.add([entry])
     buffer.remove(cancelled)
     assert buffer.take_older(1.5) == [old]
     assert len(buffer) == 1

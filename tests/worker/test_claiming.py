@@ -66,7 +66,7 @@ async def test_a_lane_that_is_owed_is_asked_for_again_at_once(bench: Bench) -> N
     """The buffer is full enough, of one lane while it is the other's turn: nobody may wait for the next poll."""
     buffer = Buffer(retry_ratio=0.3)
     claimer = claimer_of(bench, buffer, free=0)
-    buffer.add(held(lane=Lane.RETRY))
+    buffer.add([held(lane=Lane.RETRY)])
     assert buffer.queue("coroutine", "default").owes()
     retry = [Want(queue="default", pool="coroutine", lane=Lane.RETRY, n=1)]
     claimer.end(retry, [], asked_at=time.monotonic())

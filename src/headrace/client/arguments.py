@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _REST = "*"
+_NULL = "null"  # what most tasks return
 _JSON_LEAVES = frozenset({int, str, bool, float, NoneType})
 _CONTROL = frozenset({Snooze, Cancel, RetryAfter})
 
@@ -300,7 +301,7 @@ class Result:
         if self._plain is None:
             self._compile()
         if self._adapter is None:
-            return payload.dumps(value)
+            return _NULL if value is None else payload.dumps(value)
         if (found := find_refused(value)) is not None:
             raise PayloadError(f"task {self._name}: its result{found.path and f' at {found.path!r}'}: {found.why}")
         try:

@@ -1,13 +1,12 @@
 """The contract that every executor keeps, and what it is given to run."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.outcome import Outcome
 from headrace.core.retry import Retry
 from headrace.core.task import ClaimedTask, Ref
-from headrace.core.values import value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,8 @@ class Source(Protocol):
     A child imports `target` ("module:attribute"). The attribute is a Source itself, or has one as its attribute
     `source`. A Source may have a method `resources()` that gives an async context manager of `Mapping[str, Any]`: it is
     entered once per child, before the first task, and left when the child is retired. One with a method `ledger` (see
-    executors.ledger.Keeper) lets tasks use durable steps.
+    executors.ledger.Keeper) lets tasks use durable steps. One with a number `revision` gives the same entries for the
+    same names and options until that changes, so that a worker need not ask for each task.
     """
 
     def resolve(self, name: str, options: Mapping[str, Any]) -> Entry:
@@ -53,23 +53,24 @@ class Source(Protocol):
         ...
 
 
-@value
-class Launch:
-    """One attempt to run."""
+_NO_LIMITS, _DEFAULT_POLICY = Limits(), Retry()
+
+
+class Launch(NamedTuple):
+    """One attempt to run. A tuple, as is what comes of it: one of each is made per task."""
 
     claim: ClaimedTask
     entry: Entry | None  # None for commands, and in the parent of a child that resolves the name itself
     options: Mapping[str, Any]
-    limits: Limits = Limits()
-    policy: Retry = field(default_factory=Retry)
+    limits: Limits = _NO_LIMITS
+    policy: Retry = _DEFAULT_POLICY
 
     @property
     def ref(self) -> Ref:
         return Ref(self.claim.id, self.claim.claim_no)
 
 
-@value
-class Ran:
+class Ran(NamedTuple):
     """What came of a launch. `ran_for` is None when user code was never entered.
 
     `unknown` with Released: nobody registered the name in the process that was to run it; the worker chooses the delay.

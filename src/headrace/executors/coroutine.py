@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
+from functools import partial
 from inspect import CO_COROUTINE
 from mmap import mmap
 from types import CoroutineType, FunctionType
@@ -50,7 +51,7 @@ def enter(call: Call) -> CoroutineType[Any, Any, Any]:
     # The very type: an object that stands for a function shows its code, and runs its own when it is called.
     if type(function) is FunctionType and function.__code__.co_flags & CO_COROUTINE:
         try:
-            return call()
+            return function(*call.args, **call.kwargs)
         except TypeError:  # the arguments do not fit; below, that is the attempt's failure
             pass
     return _awaited(call)
@@ -277,6 +278,7 @@ class CoroutineExecutor:
         self._channel: Channel = host.channel
         self._signals = False
         self._pid = os.getpid()
+        self._places: dict[int, tuple[tuple[mmap | bytearray, int], Callable[[], None]]] = {}
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -316,7 +318,7 @@ class CoroutineExecutor:
                 return attempt
             self._drive(attempt, loop)
             if attempt.outcome is not None:
-                return Ran(outcome=attempt.outcome, ran_for=time.monotonic() - attempt.entered)
+                return Ran(attempt.outcome, time.monotonic() - attempt.entered)
             waits = True
             self._running[launch.ref] = attempt
             return self._rest(attempt, index, loop)
@@ -339,16 +341,23 @@ class CoroutineExecutor:
             kind=LOOP,
         )
         # From here on, because types that load arguments are user code: what kills the process there is charged.
-        memory, place = mark = table.mark(index)
+        mark, interrupted = self._places.get(index) or self._place(index)
+        memory, place = mark
         memory[place] = 1
         call = prepare(launch, entry, context, host.resources)
         memory[place] = 0
         if isinstance(call, Ran):
             return call
-        context.control.mark = mark
-        if limits.soft is not None:
-            context.control.on_interrupted = lambda: table.mark_interrupted(index)
+        control = context.control
+        control.mark = mark
+        control.on_interrupted = interrupted
         return Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)
+
+    def _place(self, index: int) -> tuple[tuple[mmap | bytearray, int], Callable[[], None]]:
+        """What every attempt in that slot writes to, made once."""
+        table = self._slots.table
+        made = self._places[index] = (table.mark(index), partial(table.mark_interrupted, index))
+        return made
 
     def _drive(self, attempt: Attempt, loop: asyncio.AbstractEventLoop) -> None:
         variables = copy_context()

@@ -93,7 +93,7 @@ def prepare(launch: Launch, entry: Entry, context: Context, resources: Mapping[s
         return Ran(outcome=permanent(error, launch.policy))
     if injected:
         kwargs = {**kwargs, **injected}
-    return Call(entry, args, kwargs)
+    return Call._make((entry, args, kwargs))
 
 
 def outcome_of_value(

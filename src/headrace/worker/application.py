@@ -44,7 +44,7 @@ class Application(Source, Protocol):
 
 def warm(app: Application) -> None:
     """Build the validators of one task: the library behind them takes a fifth of a second to import, which the first
-    task would wait for with everything that was claimed beside it. What is wrong with an annotation is told by its task.
+    task would wait for with everything that was claimed beside it. What is wrong with an annotation its task tells.
     """
     registry: Mapping[str, Any] = getattr(app, "registry", {})
     for task in registry.values():

@@ -2,14 +2,13 @@
 
 import bisect
 from collections import deque
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from typing import Any
 
 from headrace.core.lanes import Lane, LaneCredit
 from headrace.core.task import Pool, Want
 from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
-
-type _Entry = tuple[int, object, int, int, Held]
 
 
 class LaneBuffer:
@@ -20,27 +19,33 @@ class LaneBuffer:
     __slots__ = ("entries", "more")
 
     def __init__(self) -> None:
-        self.entries: deque[_Entry] = deque()
+        self.entries: deque[Held] = deque()
         # Whether the lane is taken to have more in the store: it delivered all it was last asked for.
         self.more = True
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def push(self, held: Held) -> None:
-        claim, entries = held.claim, self.entries
-        # With the number of the claim: what was given back from here may come again before it is removed.
-        entry = (-claim.priority, claim.order_at, claim.id, claim.claim_no, held)
-        if not entries or entries[-1] < entry:
-            entries.append(entry)
+    def push(self, arrived: Sequence[Held]) -> None:
+        """`arrived` are in order among themselves, as a claim gives them."""
+        entries = self.entries
+        if not entries or _order(entries[-1]) < _order(arrived[0]):
+            entries.extend(arrived)
         else:
-            bisect.insort(entries, entry)
+            for held in arrived:
+                bisect.insort(entries, held, key=_order)
 
     def pop(self) -> Held:
-        return self.entries.popleft()[4]
+        return self.entries.popleft()
 
     def remove(self, gone: Set[Held]) -> None:
-        self.entries = deque(entry for entry in self.entries if entry[4] not in gone)
+        self.entries = deque(held for held in self.entries if held not in gone)
+
+
+def _order(held: Held) -> tuple[int, Any, int, int]:
+    """With the number of the claim: what was given back from here may come again before it is removed."""
+    claim = held.claim
+    return (-claim.priority, claim.order_at, claim.id, claim.claim_no)
 
 
 class QueueBuffer:
@@ -72,7 +77,7 @@ class QueueBuffer:
         """
         primary, retry = self._primary, self._retry
         if primary.entries and not retry.entries and not retry.more:
-            return primary.entries.popleft()[4]  # by far the commonest: nobody to share with
+            return primary.entries.popleft()  # by far the commonest: nobody to share with
         if not self._contested:
             return (primary or retry).pop() if self else None
         if self.owes():
@@ -144,12 +149,26 @@ class Buffer:
             self._turns.setdefault(pool, deque()).append(found)
         return found
 
-    def add(self, held: Held) -> None:
-        pool = held.pool
-        self.queue(pool, held.claim.queue).lanes[held.claim.lane].push(held)
-        self._counts[pool] = self._counts.get(pool, 0) + 1
-        if self._slots is not None:
-            held.place = self._slots.wait(held.ref)
+    def add(self, arrived: Sequence[Held]) -> None:
+        """In order within each lane, as a claim gives them."""
+        slots, run = self._slots, list[Held]()
+        place: tuple[Pool, str, int] | None = None
+        for held in arrived:
+            claim = held.claim
+            if place != (claim.pool, claim.queue, claim.lane):
+                if place is not None:
+                    self._push(place, run)
+                run, place = [], (claim.pool, claim.queue, claim.lane)
+            run.append(held)
+            if slots is not None:
+                held.place = slots.wait(held.ref)
+        if place is not None:
+            self._push(place, run)
+
+    def _push(self, place: tuple[Pool, str, int], run: Sequence[Held]) -> None:
+        pool, queue, lane = place
+        self.queue(pool, queue).lanes[lane].push(run)
+        self._counts[pool] = self._counts.get(pool, 0) + len(run)
 
     def _left(self, held: Held) -> Held:
         if held.place is not None and self._slots is not None:
@@ -164,8 +183,9 @@ class Buffer:
             return None
         turns = self._turns[pool]
         for _ in range(len(turns)):
+            queue = turns[0]
             turns.rotate(-1)
-            held = turns[-1].take()
+            held = queue.take()
             if held is not None:
                 self._counts[pool] = count - 1
                 return self._left(held)
@@ -184,7 +204,7 @@ class Buffer:
         return old
 
     def entries(self) -> list[Held]:
-        return [entry[4] for queue in self._queues.values() for lane in queue.lanes.values() for entry in lane.entries]
+        return [held for queue in self._queues.values() for lane in queue.lanes.values() for held in lane.entries]
 
     def _remove(self, gone: Set[Held]) -> None:
         if not gone:

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from operator import attrgetter
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.task import ClaimedTask, Pool, Want
@@ -23,6 +25,7 @@ _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what 
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _FIRST_PAUSE = 0.02
 _FIRST_GLANCE = 0.01  # seconds of a window before its rate is believed
+_PLACE = attrgetter("queue", "pool", "lane")
 
 type Received = Callable[[Sequence[ClaimedTask], float], None]
 
@@ -330,10 +333,7 @@ class Claimer:
         return wants
 
     def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:
-        delivered: dict[tuple[str, str, int], int] = {}
-        for claim in claims:
-            key = (claim.queue, claim.pool, claim.lane)
-            delivered[key] = delivered.get(key, 0) + 1
+        delivered = Counter(map(_PLACE, claims))  # half a thousand come at once
         for want in wants:
             lane = self._buffer.queue(want.pool, want.queue).lanes[want.lane]
-            lane.more = delivered.get((want.queue, want.pool, int(want.lane)), 0) >= want.n
+            lane.more = delivered[want.queue, want.pool, int(want.lane)] >= want.n

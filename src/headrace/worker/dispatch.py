@@ -5,7 +5,6 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -148,6 +147,7 @@ class Dispatcher:
         if claims and self._bus.hears(TasksClaimed):
             self._bus.emit(TasksClaimed(claims=claims))
         gated: list[Held] = []
+        waiting: list[Held] = []
         arrived = [Held(claim, since=asked_at) for claim in claims]
         if arrived and self._tracing is not None:
             self._tracing.claimed(arrived, seconds=time.monotonic() - asked_at)
@@ -161,7 +161,8 @@ class Dispatcher:
             elif claim.gated:
                 gated.append(held)
             else:
-                self.buffer.add(held)
+                waiting.append(held)
+        self.buffer.add(waiting)
         if gated:
             task = asyncio.create_task(self._admit(gated), name="headrace.admission")
             self._admissions.add(task)
@@ -186,7 +187,7 @@ class Dispatcher:
                 self.holding.drop(held.ref)
             elif held.stage is Stage.BUFFERED and not held.cancelling and self._accepting:
                 held.since = time.monotonic()
-                self.buffer.add(held)
+                self.buffer.add([held])
             elif held.stage is Stage.BUFFERED:
                 self._settle(held, Released())
         self.dispatch()
@@ -386,7 +387,7 @@ class Dispatcher:
         """What it runs continues the trace of its claim."""
         assert self._tracing is not None
         options = {**launch.options, OPTION: self._tracing.submitted(held, executor.name)}
-        return replace(launch, options=options)
+        return launch._replace(options=options)
 
     async def _done(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         if self._keeper is not None and self._keeper.wants(ran):

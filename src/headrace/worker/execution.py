@@ -21,6 +21,7 @@ from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
 _LONGEST_UNKNOWN = 60.0
+_MOST_KEPT = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +69,19 @@ class Pipeline:
         self._source = source
         self._rng = rng
         self._slots = slots
+        # What all launches of one name and one text of options have in common, and the revision of the source then.
+        self._kept: dict[tuple[str, str], tuple[int, tuple[Entry, Mapping[str, Any], Limits, Retry]]] = {}
 
     def prepare(self, claim: ClaimedTask) -> Launch | Outcome:
         """A launch, or the outcome of a claim that is not to run."""
+        kept = self._kept.get((claim.name, claim.options))
+        if kept is not None and kept[0] == self._revision() and claim.kind == "function":
+            return Expired() if claim.expired else Launch._make((claim, *kept[1]))
+        return self._read(claim)
+
+    def _read(self, claim: ClaimedTask) -> Launch | Outcome:
         entry: Entry | None = None
+        revision = self._revision()
         try:
             options = read_options(claim.options)
             values = options.values
@@ -89,13 +99,17 @@ class Pipeline:
             return failure(error)
         if claim.expired:
             return Expired()
-        return Launch(
-            claim=claim,
-            entry=entry,
-            options=values,
-            limits=options.limits or default_limits(entry),
-            policy=options.retry or (self._path_policy(claim) if is_path else policy_of(claim, entry)),
-        )
+        limits = options.limits or default_limits(entry)
+        policy = options.retry or (self._path_policy(claim) if is_path else policy_of(claim, entry))
+        if entry is not None and not is_path and revision is not None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[claim.name, claim.options] = (revision, (entry, values, limits, policy))
+        return Launch(claim=claim, entry=entry, options=values, limits=limits, policy=policy)
+
+    def _revision(self) -> int | None:
+        """The source says by a number that it gives the same entries as before; None where it says nothing."""
+        return getattr(self._source, "revision", None)
 
     @contextmanager
     def _inside(self, claim: ClaimedTask) -> Generator[None]:

@@ -35,7 +35,7 @@ class Held:
 
     def __init__(self, claim: ClaimedTask, *, since: float) -> None:
         self.claim = claim
-        self.ref = Ref(claim.id, claim.claim_no)
+        self.ref = Ref._make(claim[:2])
         self.pool: Pool = claim.pool
         self.since = since
         self.stage = Stage.BUFFERED

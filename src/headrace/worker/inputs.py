@@ -5,7 +5,6 @@ They are read when the task is about to run, so that its row holds no copies, an
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from headrace.core.errors import HeadraceError, ResultError, ResultExpired, StoreUnavailable
@@ -54,7 +53,7 @@ class Inputs:
             return failure(error)
         except Exception as error:
             return fault(error)
-        return replace(launch, claim=claim._replace(arguments=arguments))
+        return launch._replace(claim=claim._replace(arguments=arguments))
 
     async def _text(self, found: Input, turns: asyncio.Semaphore) -> str | None:
         what = f"the result of task {found.task} ({found.name}), an input of this task,"

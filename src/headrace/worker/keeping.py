@@ -1,7 +1,5 @@
 """Results that are too large for a row: written to the result store before their task is finished."""
 
-from dataclasses import replace
-
 from headrace.core.outcome import Completed
 from headrace.core.task import Ref
 from headrace.executors.base import Ran
@@ -34,8 +32,8 @@ class ResultKeeper:
         try:
             reference = await keep(self._blobs, path_of(ref.id, ref.claim_no, self._blobs.ledger), outcome.result)
         except Exception as error:
-            return replace(ran, outcome=fault(error, f"keep its result in {self._blobs.place}"))
-        return replace(ran, outcome=Completed(result=None, result_ref=reference))
+            return ran._replace(outcome=fault(error, f"keep its result in {self._blobs.place}"))
+        return ran._replace(outcome=Completed(result=None, result_ref=reference))
 
 
 def result_keeper(app: Application) -> ResultKeeper | None:

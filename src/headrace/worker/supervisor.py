@@ -71,7 +71,9 @@ def run(
     logs.configure(options.logs)
     bus = Bus()
     bus.subscribe(console, *CONSOLE_EVENTS)
-    supervisor = Supervisor(target, options, bus=bus, spawned=spawned, upgrade=upgrade, handover=handover, beside=beside)
+    supervisor = Supervisor(
+        target, options, bus=bus, spawned=spawned, upgrade=upgrade, handover=handover, beside=beside
+    )
     return asyncio.run(supervisor.run())
 
 

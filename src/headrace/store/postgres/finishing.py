@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -85,7 +84,7 @@ class Finishing:
         told = len(refused) + len(counted)
         releasing = len(rows) > told and rows[told]["state"] == "releasing"
         claimed = tuple(claimed_tasks(rows[told + releasing :]))
-        refs = frozenset([Ref(s.task, s.claim_no) for s in settlements])
+        refs = frozenset([Ref._make(s[:2]) for s in settlements])
         if asked and len(tries) == 1:
             self._low_water.end(worker, look, asked, claimed)
         self._claims.hand(worker, claimed)
@@ -202,8 +201,7 @@ def unreadable(settlement: Settlement, error: Exception) -> Settlement:
         error_class="headrace.PayloadError",
         message=visible(f"the outcome could not be stored: {type(error).__name__}: {error}") or "",
     )
-    return replace(
-        settlement,
+    return settlement._replace(
         state=TaskState.FAILED,
         reason=Reason.BAD_PAYLOAD,
         attempt=AttemptState.FAILED,
@@ -232,6 +230,8 @@ def _same(settlement: Settlement, worker: str, row: Mapping[str, Any]) -> bool:
 
 def _without_repetitions(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
     """A statement may touch a row once: the second report of one task goes into the next call."""
+    if len({s.task for s in settlements}) == len(settlements):
+        return list(settlements), []
     first: dict[int, Settlement] = {}
     again = [s for s in settlements if first.setdefault(s.task, s) is not s]
     return list(first.values()), again

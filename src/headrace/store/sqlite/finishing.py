@@ -216,11 +216,10 @@ def storable(settlement: Settlement) -> Settlement:
                 message=mended(error.message),
                 traceback=mended(error.traceback) if error.traceback else None,
             )
-            settlement = replace(settlement, error=error)
+            settlement = settlement._replace(error=error)
     if is_storable(settlement.result) and is_storable(settlement.result_ref):
         return settlement
-    return replace(
-        settlement,
+    return settlement._replace(
         state=TaskState.FAILED,
         reason=Reason.BAD_PAYLOAD,
         attempt=AttemptState.FAILED,

@@ -1,7 +1,6 @@
 """Edges: to what has ended, to what is not there, and the results that they pass on."""
 
 import asyncio
-from dataclasses import replace
 
 from headrace.core.errors import GraphError, WrongState
 from headrace.core.states import JobState
@@ -205,7 +204,7 @@ async def a_result_is_kept_while_somebody_needs_it(ledger: Ledger) -> None:
         ledger, a=node(), plain=node(), b=node(Wait("a", EdgeKind.ON_SUCCESS, 0), "plain", delay=0.0), c=node("b")
     )
     await graph.take()
-    ends = [replace(completed(graph.held.pop(name), "1"), result_ttl=0.1) for name in ("a", "plain")]
+    ends = [completed(graph.held.pop(name), "1")._replace(result_ttl=0.1) for name in ("a", "plain")]
     await ledger.finish("a", *ends)
     await ledger.let_pass(0.2)
     assert (await ledger.store.prunable(keep=3600)).results == 0

@@ -1,6 +1,5 @@
 """Finish: one transaction from the live row to history or back to pending."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from headrace.core.outcome import Released, Suspended
@@ -32,7 +31,7 @@ async def a_completed_task_keeps_its_result(ledger: Ledger) -> None:
     task_id = await ledger.enqueue_one()
     claim = await ledger.claim_one()
     await ledger.let_pass(0.02)
-    await ledger.finish("a", replace(completed(claim, '{"answer":42}'), ran_for=0.01))
+    await ledger.finish("a", completed(claim, '{"answer":42}')._replace(ran_for=0.01))
     done = await ledger.get(task_id)
     assert (done.state, done.reason, done.result) == (TaskState.COMPLETED, None, '{"answer":42}')
     assert (done.attempt, done.claim_no, done.worker) == (1, 1, done.worker)
@@ -192,7 +191,7 @@ async def outcomes_are_counted_for_the_worker(ledger: Ledger) -> None:
 async def a_result_lives_for_its_time(ledger: Ledger) -> None:
     task_id = await ledger.enqueue_one()
     claim = await ledger.claim_one()
-    await ledger.finish("a", replace(completed(claim, "1"), result_ttl=60.0))
+    await ledger.finish("a", completed(claim, "1")._replace(result_ttl=60.0))
     done = await ledger.get(task_id)
     assert done.finished_at is not None
     assert done.result_expires_at == done.finished_at + timedelta(seconds=60)
@@ -202,7 +201,7 @@ async def a_result_lives_for_its_time(ledger: Ledger) -> None:
 async def a_reference_instead_of_a_result(ledger: Ledger) -> None:
     task_id = await ledger.enqueue_one()
     claim = await ledger.claim_one()
-    await ledger.finish("a", replace(completed(claim, None), result_ref="results/1/1"))
+    await ledger.finish("a", completed(claim, None)._replace(result_ref="results/1/1"))
     done = await ledger.get(task_id)
     assert (done.result, done.result_ref) == (None, "results/1/1")
 
@@ -288,7 +287,7 @@ async def a_duration_that_is_too_long_does_not_start_before_the_claim(ledger: Le
     """The worker's clock and the store's are not the same, and either may be stepped."""
     task_id = await ledger.enqueue_one()
     claim = await ledger.claim_one()
-    await ledger.finish("a", replace(completed(claim), ran_for=3600.0))
+    await ledger.finish("a", completed(claim)._replace(ran_for=3600.0))
     record = await ledger.get(task_id)
     (attempt,) = await ledger.attempts(task_id)
     for started, claimed in ((record.started_at, record.claimed_at), (attempt.started_at, attempt.claimed_at)):
@@ -306,7 +305,7 @@ async def a_start_that_was_not_written_is_known_by_its_duration(ledger: Ledger) 
     assert all(attempt.started_at is None for attempt in await ledger.attempts(task_id))
     ran = await ledger.enqueue_one()
     claim = await ledger.claim_one()
-    await ledger.finish("a", replace(completed(claim), ran_for=RAN.ran_for))
+    await ledger.finish("a", completed(claim)._replace(ran_for=RAN.ran_for))
     assert (await ledger.get(ran)).started_at is not None
 
 

@@ -1,7 +1,5 @@
 """Late and repeated reports: the fence refuses, the ledger remembers, the row does not change."""
 
-from dataclasses import replace
-
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import ClaimedTask, Ref
 from headrace.testing.store_conformance.case import Cases
@@ -101,8 +99,8 @@ async def strangers_are_refused(ledger: Ledger) -> None:
     task_id = await ledger.enqueue_one()
     claim = await ledger.claim_one("a")
     before = await ledger.get(task_id)
-    unknown = replace(completed(claim), task=987_654_321)
-    ahead = replace(completed(claim), claim_no=claim.claim_no + 1)
+    unknown = completed(claim)._replace(task=987_654_321)
+    ahead = completed(claim)._replace(claim_no=claim.claim_no + 1)
     assert (await ledger.store.finish("b", [completed(claim)])).refused == {ref(claim)}
     assert (await ledger.store.finish("a", [unknown])).refused == {Ref(987_654_321, claim.claim_no)}
     assert (await ledger.store.finish("a", [ahead])).refused == {Ref(claim.id, claim.claim_no + 1)}

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from dataclasses import replace
 
 from headrace.core.errors import DurableError
 from headrace.core.states import AttemptState, JobState, TaskState
@@ -275,7 +274,7 @@ async def what_a_child_returned_is_kept_for_its_parent(ledger: Ledger) -> None:
         work = await ledger.claim_due("b")
         acts = [
             ledger.finish("a", suspended(claim, task=child)),
-            ledger.finish("b", replace(completed(work, "1"), result_ttl=0.01)),
+            ledger.finish("b", completed(work, "1")._replace(result_ttl=0.01)),
         ]
         for act in acts[::-1] if ended_first else acts:
             await act

@@ -130,7 +130,7 @@ async def prune_removes_results_whose_time_is_over(ledger: Ledger) -> None:
     """Past its time to live the result is gone, the record of the task is not."""
     await ledger.enqueue(task(), task())
     one, two = await ledger.claim()
-    await ledger.finish("a", replace(completed(one, "1"), result_ttl=0.1), replace(completed(two, "2"), result_ttl=600))
+    await ledger.finish("a", completed(one, "1")._replace(result_ttl=0.1), completed(two, "2")._replace(result_ttl=600))
     await ledger.let_pass(0.2)
     assert (await ledger.store.prune(keep=3600)).results == 1
     gone = await ledger.get(one.id)
@@ -171,7 +171,7 @@ async def prunable_says_what_prune_then_removes(ledger: Ledger) -> None:
     await ledger.store.create_job(NewJob(name="over", tasks=(task(), task())))
     open_job, _ = await ledger.store.create_job(NewJob(name="open", tasks=(task(), task(delay=600))))
     await ledger.enqueue(*(task(keys=(Key(scope="idem", key=f"k{n}", ttl=0.01),)) for n in range(3)))
-    await ledger.finish("here", *(replace(completed(c, "1"), result_ttl=600) for c in await ledger.claim("here")))
+    await ledger.finish("here", *(completed(c, "1")._replace(result_ttl=600) for c in await ledger.claim("here")))
     await ledger.let_pass(0.3)
     there = await ledger.store.prunable(keep=0.2)
     assert (there.tasks, there.workers, there.keys, there.jobs, there.results) == (5, 1, 3, 1, 0)

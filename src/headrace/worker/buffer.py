@@ -158,7 +158,8 @@ class Buffer:
             if place != (claim.pool, claim.queue, claim.lane):
                 if place is not None:
                     self._push(place, run)
-                run, place = [], (claim.pool, claim.queue, claim.lane)
+                run = []
+                place = (claim.pool, claim.queue, claim.lane)
             run.append(held)
             if slots is not None:
                 held.place = slots.wait(held.ref)

@@ -79,7 +79,6 @@ _COMPLETED, _SUCCEEDED = TaskState.COMPLETED, AttemptState.SUCCEEDED
 def success(
     claim: ClaimedTask,
     outcome: Completed,
-    *,
     ran_for: float | None,
     executor: str | None,
     result_ttl: float | None,

@@ -105,7 +105,6 @@ class Context:
     def __init__(
         self,
         claim: ClaimedTask,
-        *,
         channel: Channel,
         options: Mapping[str, Any],
         worker: str,

@@ -76,7 +76,6 @@ class Attempt:
         launch: Launch,
         call: Call,
         context: Context,
-        *,
         limit: int,
         entered: float,
         mark: tuple[mmap | bytearray, int] | None = None,
@@ -162,8 +161,7 @@ class Attempt:
             self.finish(timed_out(launch.limits.hard))
             return
         assert launch.entry is not None
-        context = self.context
-        self.finish(outcome_of_value(value, launch.entry, launch.policy, context=context, result_limit=self._limit))
+        self.finish(outcome_of_value(value, launch.entry, launch.policy, self.context, self._limit))
 
     def _raised(self, error: BaseException) -> None:
         self.context.control.open = False
@@ -329,17 +327,10 @@ class CoroutineExecutor:
 
     def _entered(self, launch: Launch, entry: Entry, index: int) -> "Attempt | Ran":
         claim, host, table, limits = launch.claim, self._host, self._slots.table, launch.limits
-        context = Context(claim, channel=self._channel, options=launch.options, worker=host.worker, source=host.source)
+        # By places, here and below: in CPython 3.13 a call by names takes the slow way.
+        context = Context(claim, self._channel, launch.options, host.worker, host.source)
         soft = limits.soft if self._signals else None  # elsewhere than on the main thread a signal would only kill
-        entered = table.enter(
-            index,
-            worker=self._slots.worker,
-            ref=(claim.id, claim.claim_no),
-            soft=soft,
-            hard=limits.hard,
-            pid=self._pid,
-            kind=LOOP,
-        )
+        entered = table.enter(index, self._slots.worker, claim[:2], soft, limits.hard, self._pid, LOOP)
         # From here on, because types that load arguments are user code: what kills the process there is charged.
         mark, interrupted = self._places.get(index) or self._place(index)
         memory, place = mark
@@ -351,7 +342,7 @@ class CoroutineExecutor:
         control = context.control
         control.mark = mark
         control.on_interrupted = interrupted
-        return Attempt(launch, call, context, limit=host.result_limit, entered=entered, mark=mark)
+        return Attempt(launch, call, context, host.result_limit, entered, mark)
 
     def _place(self, index: int) -> tuple[tuple[mmap | bytearray, int], Callable[[], None]]:
         """What every attempt in that slot writes to, made once."""

@@ -97,7 +97,7 @@ def prepare(launch: Launch, entry: Entry, context: Context, resources: Mapping[s
 
 
 def outcome_of_value(
-    value: Any, entry: Entry, policy: Retry, *, context: Context, result_limit: int = RESULT_LIMIT
+    value: Any, entry: Entry, policy: Retry, context: Context, result_limit: int = RESULT_LIMIT
 ) -> Outcome:
     durable = context.durable
     if durable is not None and durable.suspend is not None:

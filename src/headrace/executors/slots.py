@@ -104,7 +104,6 @@ class SlotTable:
     def enter(
         self,
         index: int,
-        *,
         worker: int,
         ref: tuple[int, int],
         soft: float | None,

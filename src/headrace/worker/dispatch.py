@@ -148,7 +148,7 @@ class Dispatcher:
             self._bus.emit(TasksClaimed(claims=claims))
         gated: list[Held] = []
         waiting: list[Held] = []
-        arrived = [Held(claim, since=asked_at) for claim in claims]
+        arrived = [Held(claim, asked_at) for claim in claims]
         if arrived and self._tracing is not None:
             self._tracing.claimed(arrived, seconds=time.monotonic() - asked_at)
         for held in arrived:
@@ -397,7 +397,7 @@ class Dispatcher:
     def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
         # A child may not know a name that its parent knows: that, too, is not the task's fault.
         outcome = unknown(held.claim) if ran.unknown else ran.outcome
-        self._settle(held, outcome, launch=launch, ran_for=ran.ran_for, executor=executor.name)
+        self._settle(held, outcome, launch, ran.ran_for, executor.name)
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -405,7 +405,6 @@ class Dispatcher:
         self,
         held: Held,
         outcome: Outcome,
-        *,
         launch: Launch | None = None,
         ran_for: float | None = None,
         executor: str | None = None,
@@ -418,7 +417,7 @@ class Dispatcher:
             self.given_back += 1
         if held.trace is not None:
             held.trace.settled = time.time_ns()
-        settlement = self._pipeline.settle(held, outcome, launch=launch, ran_for=ran_for, executor=executor)
+        settlement = self._pipeline.settle(held, outcome, launch, ran_for, executor)
         if not self._words.finished(held.ref):
             self.finisher.add(settlement)
             return

@@ -154,7 +154,6 @@ class Pipeline:
         self,
         held: Held,
         outcome: Outcome,
-        *,
         launch: Launch | None = None,
         ran_for: float | None = None,
         executor: str | None = None,
@@ -163,7 +162,7 @@ class Pipeline:
         if launch is not None:
             policy, result_ttl = launch.policy, launch.options.get("result_ttl")
             if isinstance(outcome, Completed):
-                return success(claim, outcome, ran_for=ran_for, executor=executor, result_ttl=result_ttl)
+                return success(claim, outcome, ran_for, executor, result_ttl)
         else:
             options = _options_or_none(claim)
             policy, result_ttl = options.retry or policy_of(claim), options.result_ttl

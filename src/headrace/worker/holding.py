@@ -33,7 +33,7 @@ class Held:
         "trace",
     )
 
-    def __init__(self, claim: ClaimedTask, *, since: float) -> None:
+    def __init__(self, claim: ClaimedTask, since: float) -> None:
         self.claim = claim
         self.ref = Ref._make(claim[:2])
         self.pool: Pool = claim.pool

@@ -65,8 +65,10 @@ class Finishing:
             tries.append(connection)
             if len(tries) > 1 and asked:
                 self._claims.doubt(worker)
-            claim = want_columns(asked, look) if len(tries) == 1 else want_columns((), NOTHING)
-            return await connection.fetch(self._queries["finish"], worker, *columns, *claim)
+            if asked and len(tries) == 1:
+                claim = want_columns(asked, look)
+                return await connection.fetch(self._queries["finish_and_claim"], worker, *columns, *claim)
+            return await connection.fetch(self._queries["finish"], worker, *columns)
 
         # Replayed when the connection was lost: what an earlier try wrote is then found as `repeated`. The claim is
         # not: what the first try may have claimed is given back before the next one.
@@ -110,7 +112,7 @@ class Finishing:
         return _joined(report, await self.finish(worker, rest, wants=wants)) if rest or wants else report
 
     async def _suspend(self, worker: str, settlements: Sequence[Settlement]) -> FinishReport:
-        columns, nothing = report_columns(settlements), want_columns((), NOTHING)
+        columns = report_columns(settlements)
         awaited = (
             [s.task for s in settlements],
             [s.awaits if isinstance(s.awaits, int) else None for s in settlements],
@@ -119,7 +121,7 @@ class Finishing:
 
         async def write(connection: Connection) -> Rows:
             await connection.execute(self._queries["suspending"], *awaited)
-            rows = await connection.fetch(self._queries["finish"], worker, *columns, *nothing)
+            rows = await connection.fetch(self._queries["finish"], worker, *columns)
             gone = {row[0] for row in takewhile(lambda row: row["state"] == "refused", rows)}
             kept = [entry for entry in zip(*awaited, strict=True) if entry[0] not in gone]
             if kept:

@@ -143,3 +143,18 @@ def test_the_old_and_the_cancelled_leave() -> None:
     assert len(buffer) == 1
     assert buffer.take("coroutine") is young
     assert buffer.take("coroutine") is None
+
+
+def test_a_claim_is_taken_in_as_a_whole_in_the_order_of_its_lanes() -> None:
+    """Runs of one place go in together: a later claim with a higher priority still starts first, and each run of a
+    claim that changes between queues and lanes lands in its own."""
+    buffer = Buffer(retry_ratio=0.3)
+    first = [held("a", priority=2), held("b", priority=2), held("a", priority=1), held("a", lane=Lane.RETRY)]
+    buffer.add(first)
+    second = [held("a", priority=3), held("a", priority=2)]
+    buffer.add(second)
+    assert buffer.count("coroutine") == 6
+    primary = buffer.queue("coroutine", "a").lanes[Lane.PRIMARY].entries
+    assert list(primary) == [second[0], first[0], second[1], first[2]]
+    assert list(buffer.queue("coroutine", "b").lanes[Lane.PRIMARY].entries) == [first[1]]
+    assert list(buffer.queue("coroutine", "a").lanes[Lane.RETRY].entries) == [first[3]]

@@ -15,7 +15,7 @@ from headrace.store.sqlite import SQLiteStore, riding
 from headrace.store.sqlite.connection import Transaction
 from headrace.worker import claiming
 from headrace.worker.buffer import Buffer
-from headrace.worker.claiming import Claimer
+from headrace.worker.claiming import Claimer, Throughput
 from tests.worker.bench import Bench, opened
 from tests.worker.test_buffer import held
 
@@ -217,3 +217,22 @@ async def test_what_went_along_for_a_claimer_that_was_cancelled_goes_back(bench:
             while not claims:
                 claims = await store.claim("another", wants)
         assert [(claim.id, claim.claim_no) for claim in claims] == [(task, 2)]
+
+
+def test_a_burst_is_seen_before_its_first_window_closes() -> None:
+    """Starts count from 10 ms on; with a window that had to close first, claims would stay at the free places."""
+    throughput = Throughput(window=0.2)
+    throughput.count(1, 100.0)  # after a quiet time: nothing is known yet
+    throughput.count(100, 100.004)
+    assert throughput.rate(100.005) < 10
+    throughput.count(200, 100.02)
+    assert throughput.rate(100.02) == pytest.approx(300 / 0.02)
+
+
+def test_a_burst_that_is_over_does_not_keep_its_rate() -> None:
+    throughput = Throughput(window=0.2)
+    throughput.count(1, 100.0)
+    throughput.count(2000, 100.1)
+    throughput.count(2000, 100.2)
+    assert throughput.rate(100.21) == pytest.approx(20_000)
+    assert throughput.rate(101.2) == 0.0

@@ -14,6 +14,7 @@ from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
 from headrace.server.auth.logins import Logins
 from headrace.server.auth.passwords import Passwords
+from headrace.server.dashboard import Dashboard
 from headrace.server.live.serving import serving
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
@@ -83,6 +84,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     _surround(api, options, authenticate)
     for module, prefix in _ROUTERS:
         api.include_router(_router(module), prefix=prefix)
+    api.router.default = Dashboard(api.router.default)
     return api
 
 

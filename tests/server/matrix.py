@@ -94,6 +94,9 @@ class Things:
         await self._app.jobs.acancel(id)
         return str(id)
 
+    async def registered(self) -> str:
+        return "add"
+
     async def queue(self) -> str:
         return "mail"
 
@@ -142,6 +145,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/api/openapi.json"): Row(allowed=EVERYBODY, status=200),
     ("GET", "/api/docs"): Row(allowed=EVERYBODY, status=200),
     ("GET", "/docs/oauth2-redirect"): Row(allowed=EVERYBODY, status=200),
+    # What the first page shows, and what can be submitted.
+    ("GET", f"{_V1}/overview"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/registry"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/registry/{{name}}"): Row(allowed=KNOWN, status=200, thing="registered"),
     # Tasks.
     ("POST", f"{_V1}/tasks"): Row(allowed=SUBMITS, status=201, body=_ADD),
     ("POST", f"{_V1}/tasks/batch"): Row(allowed=SUBMITS, status=201, body={"tasks": [_ADD, _ADD]}),

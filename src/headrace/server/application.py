@@ -22,11 +22,14 @@ from headrace.server.middleware.request_ids import HEADER, RequestIds
 from headrace.server.middleware.security import SecurityHeaders
 from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
+from headrace.server.overview.looking import Overview
 from headrace.server.probes import Probes
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
     ("faces.asynctaskflow", ""),
+    ("routes.overview", "/api/v1"),
+    ("routes.registry", "/api/v1"),
     ("routes.tasks", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
@@ -78,6 +81,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.authenticate = authenticate
     api.state.passwords = passwords
     api.state.probes = Probes()
+    api.state.overview = Overview(app)
     api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)

@@ -43,8 +43,11 @@ from headrace.core.task import (
 )
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
+from headrace.store.figures import Figures
 from headrace.store.live import Live
+from headrace.store.relations import Relations
 from headrace.store.removing import Removal
+from headrace.store.skimming import Skimming
 from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
@@ -659,6 +662,9 @@ class Store(
     Schedules,
     Queues,
     Inspection,
+    Skimming,
+    Relations,
+    Figures,
     Checkpoints,
     Events,
     Subscriptions,

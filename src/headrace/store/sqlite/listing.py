@@ -22,7 +22,7 @@ def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     if not is_storable(criteria.owner):
         return []
     found: list[tuple[int, int]] = []
-    parameters = _parameters(criteria)
+    parameters = parameters_of(criteria)
     if criteria.dead_letter is not True and _wanted(criteria, terminal=False):
         query = "list_live" if criteria.owner is None else "list_live_of_owner"
         query = query if criteria.job is None else "list_live_of_job"
@@ -68,7 +68,7 @@ def _column(rows: Sequence[Row]) -> list[str]:
     return [value for (value,) in rows]
 
 
-def _parameters(criteria: TaskFilter) -> dict[str, Any]:
+def parameters_of(criteria: TaskFilter) -> dict[str, Any]:
     before = criteria.before
     at = to_micros(before[0]) if before else None
     id = before[1] if before else None

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vitest/config";
+import { defineConfig } from "vite";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 // `npm run dev` shows the pages of this folder over the server of HEADRACE_URL.
@@ -25,12 +25,5 @@ export default defineConfig({
       "/api": { target: server, changeOrigin: true, headers: { origin: server } },
       "/ws": { target: server, ws: true, changeOrigin: true, headers: { origin: server } },
     },
-  },
-  test: {
-    environment: "jsdom",
-    include: ["src/**/*.test.{ts,tsx}"],
-    setupFiles: [here("./src/testing/setup.ts")],
-    restoreMocks: true,
-    css: false,
   },
 });

@@ -1,4 +1,4 @@
-"""The dashboard's types are made of the OpenAPI document that is committed beside them: it is the one of this server."""
+"""The dashboard's types are made of the OpenAPI document that is committed beside them: the one of this server."""
 
 import re
 import runpy

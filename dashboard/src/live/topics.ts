@@ -4,11 +4,52 @@ import type { wire } from "@/api";
 
 /** Ids are texts or numbers: in an address they are the same. */
 export type Topic =
+  | { readonly kind: "overview" }
+  | { readonly kind: "tasks" }
   | { readonly kind: "system" }
   | { readonly kind: "queues" }
   | { readonly kind: "job"; readonly id: number | string }
   | { readonly kind: "job-logs"; readonly id: number | string }
   | { readonly kind: "task"; readonly id: number | string };
+
+export interface EndedCounts {
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly rejected: number;
+}
+
+export interface QueueFigures {
+  readonly name: string;
+  readonly paused: boolean;
+  /** By lane and state; 10,001 means more than 10,000. */
+  readonly depths: Readonly<Record<string, number>>;
+}
+
+/** The whole ledger at a glance, at most once a second. */
+export interface OverviewMessage {
+  readonly type: "overview";
+  readonly at: string;
+  /** What ended in the last two minutes, by the ledger's clock; the last one still grows. */
+  readonly minutes: readonly (EndedCounts & { readonly at: string })[];
+  readonly states: Readonly<Record<string, number>>;
+  readonly queues: readonly (QueueFigures & { readonly retry_ratio: number })[];
+  readonly workers: {
+    readonly alive: number;
+    readonly silent: number;
+    readonly stopping: number;
+    readonly hosts: number;
+  };
+}
+
+/** That something was created or has ended: a list may ask again. */
+export interface TasksMessage {
+  readonly type: "tasks";
+  readonly at: string;
+  readonly newest: string | null;
+  readonly ended: string | null;
+  readonly ended_at: string | null;
+}
 
 export interface SystemMessage {
   readonly type: "system";
@@ -18,11 +59,7 @@ export interface SystemMessage {
 
 export interface QueuesMessage {
   readonly type: "queues";
-  readonly queues: readonly {
-    readonly name: string;
-    readonly paused: boolean;
-    readonly depths: Readonly<Record<string, number>>;
-  }[];
+  readonly queues: readonly QueueFigures[];
 }
 
 export interface JobMessage {
@@ -72,21 +109,35 @@ export interface ValueMessage {
   readonly at: string;
 }
 
-export type LiveMessage = SystemMessage | QueuesMessage | JobMessage | TaskMessage | LineMessage | ValueMessage;
+export type LiveMessage =
+  | OverviewMessage
+  | TasksMessage
+  | SystemMessage
+  | QueuesMessage
+  | JobMessage
+  | TaskMessage
+  | LineMessage
+  | ValueMessage;
+
+interface Messages {
+  readonly overview: OverviewMessage;
+  readonly tasks: TasksMessage;
+  readonly system: SystemMessage;
+  readonly queues: QueuesMessage;
+  readonly job: JobMessage;
+  readonly "job-logs": LineMessage;
+  readonly task: TaskMessage | LineMessage | ValueMessage;
+}
 
 /** What a topic can say. */
-export type MessageOf<T extends Topic> = T extends { kind: "system" }
-  ? SystemMessage
-  : T extends { kind: "queues" }
-    ? QueuesMessage
-    : T extends { kind: "job" }
-      ? JobMessage
-      : T extends { kind: "job-logs" }
-        ? LineMessage
-        : TaskMessage | LineMessage | ValueMessage;
+export type MessageOf<T extends Topic> = Messages[T["kind"]];
 
 export function pathOf(topic: Topic): string {
   switch (topic.kind) {
+    case "overview":
+      return "/ws/overview/";
+    case "tasks":
+      return "/ws/tasks/";
     case "system":
       return "/ws/system/";
     case "queues":

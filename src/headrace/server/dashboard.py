@@ -1,4 +1,4 @@
-"""The dashboard, at every address that no route of the API has: built files, and the page that reads the address itself.
+"""The dashboard, at every address that no route of the API has: built files, and the page that reads the address.
 
 It stands where the router would say 404, so whatever the API answers stays as it is. The files are made by
 `make dashboard`; a server without them says so on a plain page.
@@ -139,6 +139,4 @@ def _not_built() -> Response:
         f"<title>{escape('Headrace')}</title></head><body><h1>The dashboard is not built</h1><p>{text}</p>"
         '<p><a href="/api/docs">What the API can do</a></p></body></html>'
     )
-    return HTMLResponse(
-        page, status_code=404, headers={"Content-Security-Policy": POLICY, "Cache-Control": _ASK_FIRST}
-    )
+    return HTMLResponse(page, status_code=404, headers={"Content-Security-Policy": POLICY, "Cache-Control": _ASK_FIRST})

@@ -1,0 +1,87 @@
+// What is wrong with how a page is laid out: what stands beyond its edge, and texts that stand on each other. Gives texts.
+() => {
+  const SLACK = 1.5; // pixels: edges are rounded, and letters have room around them
+  const faults = [];
+  const dialogs = [...document.querySelectorAll("dialog[open]")];
+  // A dialog covers what is below it; that is meant.
+  const root = dialogs.at(-1) ?? document.body;
+  const width = document.documentElement.clientWidth;
+
+  const name = (element) => {
+    const label = element.getAttribute("aria-label") ?? element.textContent ?? "";
+    return `<${element.tagName.toLowerCase()}> “${label.trim().replace(/\s+/g, " ").slice(0, 60)}”`;
+  };
+  const isShown = (element) =>
+    element.checkVisibility({ contentVisibilityAuto: true, opacityProperty: true, visibilityProperty: true });
+
+  // The part of a box that its surroundings let through; null: nothing of it. Those that scroll may be wider inside.
+  const seen = (box, element) => {
+    let { left, top, right, bottom } = box;
+    for (let around = element; around !== null && around !== document.documentElement; around = around.parentElement) {
+      const style = getComputedStyle(around);
+      if (style.clipPath !== "none" || style.clip !== "auto") {
+        if (around.getBoundingClientRect().width <= 2) return null; // for those who do not see it
+      }
+      if (around === element && style.display === "inline") continue;
+      const inner = around.getBoundingClientRect();
+      if (style.overflowX !== "visible") {
+        left = Math.max(left, inner.left);
+        right = Math.min(right, inner.right);
+      }
+      if (style.overflowY !== "visible") {
+        top = Math.max(top, inner.top);
+        bottom = Math.min(bottom, inner.bottom);
+      }
+      if (style.position === "fixed") break;
+    }
+    return right - left > SLACK && bottom - top > SLACK ? { left, top, right, bottom } : null;
+  };
+
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth + SLACK) {
+    faults.push(`the page is ${document.documentElement.scrollWidth} px wide in a window of ${width}`);
+  }
+
+  const texts = [];
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const element = node.parentElement;
+    if (element === null || node.data.trim() === "" || ["SCRIPT", "STYLE", "TITLE", "DESC"].includes(element.tagName)) continue;
+    if (!isShown(element)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const box of range.getClientRects()) {
+      const part = seen(box, element);
+      if (part === null) continue;
+      if (part.right > width + SLACK || part.left < -SLACK) {
+        faults.push(`${name(element)} stands at ${Math.round(part.left)}–${Math.round(part.right)} of ${width} px`);
+      }
+      // The box of a line is higher than its letters.
+      const rim = (part.bottom - part.top) * 0.22;
+      texts.push({ node, element, left: part.left, right: part.right, top: part.top + rim, bottom: part.bottom - rim });
+    }
+  }
+
+  // What is painted over by something opaque is not read twice: a bar that stays while the page moves below it.
+  const isOnTop = (text, x, y) => {
+    const top = document.elementFromPoint(x, y);
+    return top === null || top === text.element || top.contains(text.element) || text.element.contains(top);
+  };
+  texts.sort((one, other) => one.top - other.top);
+  for (let at = 0; at < texts.length; at++) {
+    const one = texts[at];
+    for (let next = at + 1; next < texts.length && texts[next].top < one.bottom; next++) {
+      const other = texts[next];
+      if (one.node === other.node) continue;
+      const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      if (across <= SLACK || down <= SLACK) continue;
+      const x = Math.max(one.left, other.left) + across / 2;
+      const y = Math.max(one.top, other.top) + down / 2;
+      const inWindow = y >= 0 && y < innerHeight && x >= 0 && x < innerWidth;
+      if (inWindow && !(isOnTop(one, x, y) && isOnTop(other, x, y))) continue;
+      faults.push(`${name(one.element)} and ${name(other.element)} stand on each other at ${Math.round(x)}, ${Math.round(y)}`);
+    }
+  }
+  return [...new Set(faults)].slice(0, 20);
+}

@@ -33,6 +33,8 @@ test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 
 test-all: ## Run every test, with the crash tests at full size and the parts that are large to install
 	@sh tools/install all
+	@sh tools/dashboard parts --optional
+	@sh tools/dashboard build --optional
 	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTEST) $(ARGS)
 
 check: ## Lint, formatting, types and layers

@@ -17,7 +17,7 @@ BRINGS = {
     "or HEADRACE_TEST_POSTGRES_URL=postgresql://user@host/database",
     "chdb": "sh tools/install all (or .venv/bin/pip install -e '.[clickhouse]'; it takes 500 MB)",
     "browser": "apt-get install chromium; sh tools/install all (or .venv/bin/pip install -e '.[browser]'); "
-    "make dashboard; sh tools/dashboard check (for axe-core)",
+    "make dashboard; sh tools/dashboard parts",
     "docs": ".venv/bin/pip install -e '.[docs]' (or sh tools/install docs)",
     "redis": "apt-get install redis-server",
     "postgres-control": "unset HEADRACE_TEST_POSTGRES_URL: these tests restart the server, so they need their own",

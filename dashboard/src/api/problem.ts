@@ -72,3 +72,33 @@ export function secondsOf(header: string | null, now: number = Date.now()): numb
 function isProblemBody(body: unknown): body is ProblemBody {
   return typeof body === "object" && body !== null && "title" in body && typeof body.title === "string";
 }
+
+export interface PlacedErrors<Name extends string> {
+  /** What is wrong with the field of that name. */
+  readonly fields: Readonly<Partial<Record<Name, string>>>;
+  /** What no field is to blame for; null when everything has its place. */
+  readonly rest: ProblemError | null;
+}
+
+/**
+ * What a refusal (422) says about the fields of a form: `/cron` of the body belongs to the field `cron`, and so does
+ * `/cron/0/x`. Give the names of the fields; a name with a slash (`command/argv`) is one further down.
+ */
+export function placedErrors<Name extends string>(error: unknown, names: readonly Name[]): PlacedErrors<Name> {
+  if (error == null) return { fields: {} as Partial<Record<Name, string>>, rest: null };
+  const problem = asProblem(error);
+  const fields: Partial<Record<Name, string>> = {};
+  const left: Wrong[] = [];
+  for (const wrong of problem.wrongs) {
+    const name = longestOf(names.filter((each) => `${wrong.pointer}/`.startsWith(`/${each}/`)));
+    if (wrong.where !== "body" || name === undefined) left.push(wrong);
+    else fields[name] = fields[name] === undefined ? wrong.detail : `${fields[name]}; ${wrong.detail}`;
+  }
+  if (problem.wrongs.length > 0 && left.length === 0) return { fields, rest: null };
+  const { title, status, detail, requestId, retryAfter } = problem;
+  return { fields, rest: new ProblemError(title, status, detail, requestId, left, retryAfter) };
+}
+
+function longestOf<Name extends string>(names: readonly Name[]): Name | undefined {
+  return names.reduce<Name | undefined>((best, each) => (best === undefined || each.length > best.length ? each : best), undefined);
+}

@@ -1,11 +1,11 @@
 /** Who is logged in, and what they may do. */
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, type ReactNode } from "react";
 
 import { api, call } from "@/api";
 import { whenSignedOut } from "@/api/client";
-import { LiveContext } from "@/live";
+import { LiveContext, type LiveHub } from "@/live";
 import { Problem } from "@/ui";
 
 import { Login } from "./Login";
@@ -52,14 +52,9 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   });
   useEffect(() => {
     const forget = (): void => {
-      live.reset();
-      // Whoever comes next must not see what the one before was shown.
-      queries.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] });
-      queries.setQueryData(KEY, null);
+      if (queries.getQueryData(KEY) != null) signOut(queries, live);
     };
-    whenSignedOut(() => {
-      if (queries.getQueryData(KEY) != null) forget();
-    });
+    whenSignedOut(forget);
     live.whenSignedOut = forget;
   }, [queries, live]);
 
@@ -80,10 +75,13 @@ export function useLogOut() {
   const live = useContext(LiveContext);
   return useMutation({
     mutationFn: () => call(api.DELETE("/api/v1/session")),
-    onSuccess: () => {
-      live.reset();
-      queries.clear();
-      queries.setQueryData(KEY, null);
-    },
+    onSuccess: () => signOut(queries, live),
   });
+}
+
+/** The login is shown, and whoever comes next does not see what the one before was shown. */
+function signOut(queries: QueryClient, live: LiveHub): void {
+  live.reset();
+  queries.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] });
+  queries.setQueryData(KEY, null);
 }

@@ -6,7 +6,7 @@ export { Checkbox, Field, Input, Select, TextArea, type Option } from "./Field";
 export { Empty, Problem } from "./Notice";
 export { Fact, Facts, Page, Section } from "./Page";
 export { Progress, readProgress, type Part } from "./Progress";
-export { shortNumber } from "./scale";
+export { countText, depthText, shortNumber } from "./scale";
 export { Badge, StateBadge, toneOf, wordsOf, type Tone } from "./StateBadge";
 export { Skeleton, Table, type Column, type Selection } from "./Table";
 export { Tabs, type Tab } from "./Tabs";

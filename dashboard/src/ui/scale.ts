@@ -58,3 +58,15 @@ export function shortNumber(value: number): string {
 function trim(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
+
+/** Counting stops somewhere: {n: 10000, more: true} is "10,000+". */
+export function countText(count: { readonly n: number; readonly more: boolean }): string {
+  return `${count.n.toLocaleString("en-US")}${count.more ? "+" : ""}`;
+}
+
+const MOST_COUNTED = 10_000;
+
+/** A depth of a queue, which is counted up to 10,001. */
+export function depthText(depth: number): string {
+  return countText({ n: Math.min(depth, MOST_COUNTED), more: depth > MOST_COUNTED });
+}

@@ -63,9 +63,15 @@
   }
 
   // What is painted over by something opaque is not read twice: a bar that stays while the page moves below it.
-  const isOnTop = (text, x, y) => {
-    const top = document.elementFromPoint(x, y);
-    return top === null || top === text.element || top.contains(text.element) || text.element.contains(top);
+  const isOpaque = (element) => {
+    const alpha = /rgba\(.*, ([\d.]+)\)/.exec(getComputedStyle(element).backgroundColor)?.[1];
+    return alpha === undefined || Number(alpha) > 0.9;
+  };
+  const isCovered = (one, other, x, y) => {
+    const stack = document.elementsFromPoint(x, y);
+    const lower = stack.indexOf(one.element) > stack.indexOf(other.element) ? one.element : other.element;
+    const above = stack.slice(0, Math.max(0, stack.indexOf(lower)));
+    return above.some((element) => !element.contains(lower) && isOpaque(element));
   };
   texts.sort((one, other) => one.top - other.top);
   for (let at = 0; at < texts.length; at++) {
@@ -78,8 +84,7 @@
       if (across <= SLACK || down <= SLACK) continue;
       const x = Math.max(one.left, other.left) + across / 2;
       const y = Math.max(one.top, other.top) + down / 2;
-      const inWindow = y >= 0 && y < innerHeight && x >= 0 && x < innerWidth;
-      if (inWindow && !(isOnTop(one, x, y) && isOnTop(other, x, y))) continue;
+      if (isCovered(one, other, x, y)) continue;
       faults.push(`${name(one.element)} and ${name(other.element)} stand on each other at ${Math.round(x)}, ${Math.round(y)}`);
     }
   }

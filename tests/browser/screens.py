@@ -1,0 +1,64 @@
+"""Every screen, once: where it is, as whom it is looked at, and what has to be done before it is all there."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.browser.browsing import Browsing, Scheme, heading, settled
+from tests.browser.driver import Page, expect
+from tests.browser.scene import Scene
+
+
+async def _nothing(page: Page) -> None:
+    """It is all there by itself."""
+
+
+def _tab(title: str) -> Callable[[Page], Awaitable[None]]:
+    async def choose(page: Page) -> None:
+        await page.get_by_role("tab", name=re.compile(f"^{title}")).click()
+
+    return choose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    name: str
+    address: Callable[[Scene], str]
+    title: str
+    person: str = "ada"
+    then: Callable[[Page], Awaitable[None]] = _nothing
+
+    @property
+    def panel(self) -> str:
+        """The first part of its address, without the ids behind it."""
+        return self.name.partition("-")[0]
+
+
+def _screen(
+    name: str, address: str, title: str, *, person: str = "ada", then: Callable[[Page], Awaitable[None]] = _nothing
+) -> Screen:
+    """`address` may name what is in the scene: "/tasks/{failed}"."""
+
+    def filled(scene: Scene) -> str:
+        return address.format_map({each: getattr(scene, each) for each in Scene.__slots__})
+
+    return Screen(name=name, address=filled, title=title, person=person, then=then)
+
+
+SCREENS: tuple[Screen, ...] = (
+    _screen("overview", "/", "Overview"),
+    _screen("overview-user", "/", "Overview", person="uma"),
+    _screen("not-found", "/no/such/place", "Not found"),
+)
+
+
+async def show(
+    browsing: Browsing, screen: Screen, scene: Scene, *, scheme: Scheme = "light", size: tuple[int, int]
+) -> Page:
+    """The screen as it is when all of it is there. Nothing moves any more but what is live."""
+    page = await browsing.open(screen.address(scene), screen.person, scheme=scheme, size=size, reduced_motion=True)
+    await expect(heading(page, re.compile(screen.title))).to_be_visible()
+    await settled(page)
+    await screen.then(page)
+    await settled(page)
+    return page

@@ -402,6 +402,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Overview
+         * @description What ended and how fast, what waits where, who works, what fails. A user's own, where it belongs to somebody.
+         */
+        get: operations["get_overview_api_v1_overview_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queues": {
         parameters: {
             query?: never;
@@ -536,6 +556,46 @@ export interface paths {
          * @description Workers claim from it again.
          */
         post: operations["resume_queue_api_v1_queues__name__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Registered
+         * @description Every task that this server knows by its name. Workers may know others: those can be looked at, not submitted.
+         */
+        get: operations["list_registered_api_v1_registry_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/registry/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Registered
+         * @description One of them, by its name or an alias.
+         */
+        get: operations["get_registered_api_v1_registry__name__get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -937,7 +997,7 @@ export interface paths {
         };
         /**
          * Get Task
-         * @description A task with its executions; its arguments without their secrets.
+         * @description A task with its executions, and what it has to do with others; its arguments without their secrets.
          */
         get: operations["get_task_api_v1_tasks__id__get"];
         put?: never;
@@ -1012,6 +1072,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/{id}/clear": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Clear Task
+         * @description Run a task that ended once more, and everything that waits for it, whatever became of that. 409 while one of
+         *     them is in a worker's hands.
+         */
+        post: operations["clear_task_api_v1_tasks__id__clear_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{id}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain Task
+         * @description Why it is where it is, and what to do about it: as `headrace explain` says it.
+         */
+        get: operations["explain_task_api_v1_tasks__id__explain_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{id}/logs": {
         parameters: {
             query?: never;
@@ -1021,11 +1122,52 @@ export interface paths {
         };
         /**
          * List Logs
-         * @description What the task logged, in order.
+         * @description What the task logged, in order. A search goes through 20,000 lines for a page: then it may have few, or none.
          */
         get: operations["list_logs_api_v1_tasks__id__logs_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{id}/logs/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Logs
+         * @description All its lines as a text file, in order.
+         */
+        get: operations["download_logs_api_v1_tasks__id__logs_download_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{id}/reenqueue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reenqueue Task
+         * @description Submit it as a new task, with what is given changed. The copy says in `metadata.reenqueued_from` where it is
+         *     from; it is of no job.
+         */
+        post: operations["reenqueue_task_api_v1_tasks__id__reenqueue_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1352,6 +1494,20 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** ActShown */
+        ActShown: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "resume_queue" | "retry_task" | "approve_task" | "look_at_task" | "reset_breaker";
+            /**
+             * Subject
+             * @description The queue, the task or the service
+             * @example mail
+             */
+            subject: string;
+        };
         /** AddUser */
         AddUser: {
             /**
@@ -1568,6 +1724,44 @@ export interface components {
             password?: string | null;
             role?: components["schemas"]["Role"] | null;
         };
+        /** ClearRequest */
+        ClearRequest: {
+            /**
+             * Dry Run
+             * @description Only say what would run again
+             * @default false
+             */
+            dry_run: boolean;
+        };
+        /** Cleared */
+        Cleared: {
+            count: components["schemas"]["Count"];
+            /** Dry Run */
+            dry_run: boolean;
+            /**
+             * Ids
+             * @description What runs again, or would; of a dry run the first 1,000
+             */
+            ids: number[];
+            /**
+             * Items
+             * @description The same, as they were before; of a dry run alone
+             */
+            items: components["schemas"]["ClearedShown"][];
+        };
+        /** ClearedShown */
+        ClearedShown: {
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** Label */
+            label: string | null;
+            /** Name */
+            name: string;
+            state: components["schemas"]["TaskState"];
+        };
         /**
          * Command
          * @description A program on a worker. No shell reads it.
@@ -1612,6 +1806,19 @@ export interface components {
              * @description Whether a worker is active
              */
             workers: boolean;
+        };
+        /** Count */
+        Count: {
+            /**
+             * More
+             * @description There are more, or may be: counting stops
+             */
+            more: boolean;
+            /**
+             * N
+             * @example 17
+             */
+            n: number;
         };
         /** CreateToken */
         CreateToken: {
@@ -1800,6 +2007,118 @@ export interface components {
              */
             id: number;
         };
+        /**
+         * ExplanationShown
+         * @description Why a task is where it is.
+         */
+        ExplanationShown: {
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** Name */
+            name: string;
+            /**
+             * Reasons
+             * @description All of them hold
+             */
+            reasons: components["schemas"]["ReasonShown"][];
+            /**
+             * State
+             * @description With its reason, where it has one
+             * @example failed/timeout
+             */
+            state: string;
+        };
+        /**
+         * FailureShown
+         * @description Errors that are the same but for numbers, ids and quoted texts.
+         */
+        FailureShown: {
+            count: components["schemas"]["Count"];
+            /**
+             * Error Class
+             * @example builtins.TimeoutError
+             */
+            error_class: string | null;
+            /**
+             * Example
+             * @description The id of the newest
+             */
+            example: number;
+            /**
+             * Key
+             * @description Of this failure, in every answer
+             * @example 5f2c9a7be01d44c3a0b1
+             */
+            key: string;
+            /**
+             * Message
+             * @description What their messages have in common
+             * @example no answer within # s
+             */
+            message: string;
+            /**
+             * Names
+             * @description Of tasks; at most 10
+             */
+            names: string[];
+            /**
+             * Newest At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            newest_at: string;
+            /**
+             * Oldest At
+             * Format: date-time
+             * @description Of those that were looked at
+             * @example 2026-05-01T08:00:00Z
+             */
+            oldest_at: string;
+            /**
+             * Queues
+             * @description At most 10
+             */
+            queues: string[];
+        };
+        /** Failures */
+        Failures: {
+            /**
+             * Items
+             * @description The one that happened last first
+             */
+            items: components["schemas"]["FailureShown"][];
+            searched: components["schemas"]["SearchedShown"];
+        };
+        /**
+         * Finished
+         * @description What ended, as workers counted it by the minute.
+         */
+        Finished: {
+            /**
+             * Complete
+             * @description False: not all of the range has been read yet, or not all of one's own counted
+             */
+            complete: boolean;
+            /**
+             * Names
+             * @description At most 50, the busiest first
+             */
+            names: components["schemas"]["OutcomesOfName"][];
+            /**
+             * Queues
+             * @description At most 50, the busiest first
+             */
+            queues: components["schemas"]["OutcomesOfQueue"][];
+            /**
+             * Series
+             * @description Every bucket, oldest first
+             */
+            series: components["schemas"]["OutcomesAt"][];
+            totals: components["schemas"]["Outcomes"];
+        };
         /** GraphShown */
         GraphShown: {
             /**
@@ -1930,6 +2249,36 @@ export interface components {
          * @enum {string}
          */
         JobState: "pending" | "running" | "completed" | "failed" | "cancelled";
+        /**
+         * Latency
+         * @description Of a sample: the last that completed and that failed in each bucket, weighted by how many ended in it.
+         */
+        Latency: {
+            /** @description The last execution */
+            running: components["schemas"]["Percentiles"];
+            /** Sampled */
+            sampled: number;
+            /**
+             * Series
+             * @description Every bucket, oldest first
+             */
+            series: components["schemas"]["LatencyAt"][];
+            /** @description From being due to the start of the last execution */
+            waiting: components["schemas"]["Percentiles"];
+        };
+        /** LatencyAt */
+        LatencyAt: {
+            /**
+             * At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            at: string;
+            running: components["schemas"]["Percentiles"];
+            /** Sampled */
+            sampled: number;
+            waiting: components["schemas"]["Percentiles"];
+        };
         /** Liveness */
         Liveness: {
             /**
@@ -2197,6 +2546,191 @@ export interface components {
              */
             timeout?: number | null;
         };
+        /**
+         * OptionsShown
+         * @description What holds for a call that says nothing else. Durations are seconds.
+         */
+        OptionsShown: {
+            /** @description Who of a lesser role submits it waits for somebody who has this one */
+            approval: components["schemas"]["Role"] | null;
+            /** Critical */
+            critical: boolean;
+            /**
+             * Dead Letter
+             * @description Its failures are kept as dead letters
+             */
+            dead_letter: boolean;
+            /**
+             * Limits
+             * @example [
+             *       "5 at once",
+             *       "100 in 60 s"
+             *     ]
+             */
+            limits: string[];
+            /** Max Age */
+            max_age: number | null;
+            /** Max Attempts */
+            max_attempts: number;
+            /** Metadata */
+            metadata: unknown;
+            /**
+             * Ordered
+             * @description One at a time, in order, by its key
+             */
+            ordered: boolean;
+            /** Result Ttl */
+            result_ttl: number | null;
+            /** Soft Timeout */
+            soft_timeout: number | null;
+            /** Tags */
+            tags: string[];
+            /** Timeout */
+            timeout: number | null;
+            /**
+             * Unique
+             * @description One unfinished task at a time by its key
+             */
+            unique: boolean;
+        };
+        /** Outcomes */
+        Outcomes: {
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /** Rejected */
+            rejected: number;
+        };
+        /** OutcomesAt */
+        OutcomesAt: {
+            /**
+             * At
+             * Format: date-time
+             * @description The bucket begins here
+             * @example 2026-05-01T08:00:00Z
+             */
+            at: string;
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /** Rejected */
+            rejected: number;
+        };
+        /** OutcomesOfName */
+        OutcomesOfName: {
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /**
+             * Name
+             * @example tasks.send
+             */
+            name: string;
+            /**
+             * Queue
+             * @example mail
+             */
+            queue: string;
+            /** Rejected */
+            rejected: number;
+        };
+        /** OutcomesOfQueue */
+        OutcomesOfQueue: {
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /**
+             * Per Second
+             * @description That ended, over the range
+             * @example 1.67
+             */
+            per_second: number;
+            /**
+             * Queue
+             * @example mail
+             */
+            queue: string;
+            /** Rejected */
+            rejected: number;
+        };
+        /** OverviewShown */
+        OverviewShown: {
+            /**
+             * As Of
+             * Format: date-time
+             * @description Figures are kept for a while: when these were read
+             * @example 2026-05-01T08:00:00Z
+             */
+            as_of: string;
+            /**
+             * Bucket
+             * @description Seconds
+             */
+            bucket: number;
+            dead_letters: components["schemas"]["Count"];
+            /**
+             * Depths At
+             * Format: date-time
+             * @description When depths, states and workers were counted
+             * @example 2026-05-01T08:00:00Z
+             */
+            depths_at: string;
+            /** @description What failed in the range, by error; at most 50 of them */
+            failing: components["schemas"]["Failures"];
+            finished: components["schemas"]["Finished"];
+            latency: components["schemas"]["Latency"];
+            /** Queues */
+            queues: components["schemas"]["headrace__server__models__overview__QueueDepths"][];
+            /**
+             * Range
+             * @enum {string}
+             */
+            range: "5m" | "1h" | "24h" | "7d";
+            /**
+             * Since
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            since: string;
+            /**
+             * States
+             * @description Tasks that have not ended, of everybody
+             * @example {
+             *       "pending": {
+             *         "more": false,
+             *         "n": 12
+             *       }
+             *     }
+             */
+            states: {
+                [key: string]: components["schemas"]["Count"];
+            };
+            /**
+             * Until
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            until: string;
+            /**
+             * Whose
+             * @description own: what ended, latencies, failures and dead letters are the caller's own
+             * @enum {string}
+             */
+            whose: "all" | "own";
+            workers: components["schemas"]["WorkerCounts"];
+        };
         /** Page[AuditShown] */
         Page_AuditShown_: {
             /**
@@ -2296,6 +2830,22 @@ export interface components {
             next: string | null;
         };
         /**
+         * Percentiles
+         * @description Seconds; null where nothing ended.
+         */
+        Percentiles: {
+            /** Max */
+            max: number | null;
+            /** P50 */
+            p50: number | null;
+            /** P90 */
+            p90: number | null;
+            /** P95 */
+            p95: number | null;
+            /** P99 */
+            p99: number | null;
+        };
+        /**
          * Problem
          * @description RFC 9457. `error` is the class of the Python error, where one is behind it.
          * @example {
@@ -2339,17 +2889,6 @@ export interface components {
             type: string;
         } & {
             [key: string]: unknown;
-        };
-        /** QueueDepths */
-        QueueDepths: {
-            /** Dlq */
-            dlq: number;
-            /** Primary */
-            primary: number;
-            /** Retry */
-            retry: number;
-            /** Scheduled */
-            scheduled: number;
         };
         /** QueueLimit */
         QueueLimit: {
@@ -2421,7 +2960,7 @@ export interface components {
              * @description Figures that were counted up to 10,000 and no further
              */
             at_least: string[];
-            queues: components["schemas"]["QueueDepths"];
+            queues: components["schemas"]["headrace__server__faces__asynctaskflow__QueueDepths"];
             /**
              * Retry Ratio
              * @description The share of retries among the starts of a worker, by the retry depth
@@ -2432,6 +2971,8 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @enum {string} */
+        RangeName: "5m" | "1h" | "24h" | "7d";
         /** RateShown */
         RateShown: {
             /** Burst */
@@ -2453,6 +2994,208 @@ export interface components {
             detail: string;
             /** Ready */
             ready: boolean;
+        };
+        /** ReasonShown */
+        ReasonShown: {
+            /** @description The same, or a place to look at, for a button */
+            act: components["schemas"]["ActShown"] | null;
+            /**
+             * Mend
+             * @description On the command line
+             * @example headrace queues resume mail
+             */
+            mend: string | null;
+            /**
+             * What
+             * @example its queue mail is paused
+             */
+            what: string;
+        };
+        /**
+         * Reenqueue
+         * @description A copy of a task with what is given changed. Arguments: all of them anew by `args` and `kwargs`, those of `keep`
+         *     from the task as they are stored; or none of the three, and all are as they were.
+         */
+        Reenqueue: {
+            /** Args */
+            args?: unknown[] | null;
+            /** @description Of a command, in place of arguments */
+            command?: components["schemas"]["Command"] | null;
+            /**
+             * Delay
+             * @description Seconds from now
+             */
+            delay?: number | null;
+            /**
+             * Keep
+             * @description Arguments that are taken as they were
+             * @example [
+             *       "password"
+             *     ]
+             */
+            keep?: string[] | null;
+            /**
+             * Kwargs
+             * @example {
+             *       "user_id": 8
+             *     }
+             */
+            kwargs?: {
+                [key: string]: unknown;
+            } | null;
+            /** Max Age */
+            max_age?: number | null;
+            /** Metadata */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** Priority */
+            priority?: number | null;
+            /** Queue */
+            queue?: string | null;
+            /** Result Ttl */
+            result_ttl?: number | null;
+            /**
+             * Run At
+             * @description An instant, in place of a delay
+             */
+            run_at?: string | null;
+            /** Soft Timeout */
+            soft_timeout?: number | null;
+            /** Tags */
+            tags?: string[] | null;
+            /** Timeout */
+            timeout?: number | null;
+        };
+        /** Registered */
+        Registered: {
+            /** Aliases */
+            aliases: string[];
+            /**
+             * Can Submit
+             * @description Whether the caller may submit it
+             */
+            can_submit: boolean;
+            /**
+             * Complete
+             * @description False: a type has no schema and is any JSON here
+             */
+            complete: boolean;
+            /** Doc */
+            doc: string | null;
+            /**
+             * Executor
+             * @example coroutine
+             */
+            executor: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "async" | "sync";
+            /**
+             * Name
+             * @example tasks.welcome
+             */
+            name: string;
+            /**
+             * Needs Approval
+             * @description Whether it waits for somebody's word when the caller submits it
+             */
+            needs_approval: boolean;
+            options: components["schemas"]["OptionsShown"];
+            /** Priority */
+            priority: number;
+            /**
+             * Queue
+             * @example default
+             */
+            queue: string;
+            /**
+             * Schema
+             * @description JSON Schema 2020-12 of the arguments by name. `*` are those of a `*args`: send them as `args`
+             * @example {
+             *       "properties": {
+             *         "user_id": {
+             *           "type": "integer"
+             *         }
+             *       },
+             *       "required": [
+             *         "user_id"
+             *       ],
+             *       "type": "object"
+             *     }
+             */
+            schema: unknown;
+            /**
+             * Secrets
+             * @description Arguments whose names say that they are not shown
+             */
+            secrets: string[];
+            /**
+             * Signature
+             * @example (user_id: int, greeting: str = 'hello') -> str
+             */
+            signature: string;
+            /**
+             * Summary
+             * @description The first line of its docstring
+             * @example Greet somebody.
+             */
+            summary: string | null;
+        };
+        /** Registry */
+        Registry: {
+            /**
+             * Commands
+             * @description Whether the caller may submit commands
+             */
+            commands: boolean;
+            /** Commands Need Approval */
+            commands_need_approval: boolean;
+            /**
+             * Items
+             * @description By name
+             */
+            items: components["schemas"]["Registered"][];
+            /**
+             * Queues
+             * @description Of these tasks, and others that have tasks now
+             */
+            queues: string[];
+        };
+        /**
+         * RelativeShown
+         * @description A task at the other end of an edge.
+         */
+        RelativeShown: {
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** @description When the upper one lets the lower one run */
+            kind: components["schemas"]["EdgeKind"];
+            /** Label */
+            label: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Passes
+             * @description The result of the upper one goes to the lower one
+             */
+            passes: boolean;
+            state: components["schemas"]["TaskState"];
+        };
+        /** Relatives */
+        Relatives: {
+            /**
+             * Items
+             * @description At most 100
+             */
+            items: components["schemas"]["RelativeShown"][];
+            /** More */
+            more: boolean;
         };
         /**
          * Requeued
@@ -2701,6 +3444,27 @@ export interface components {
          */
         Scope: "read" | "submit" | "control" | "admin";
         /**
+         * SearchedShown
+         * @description How far tasks were looked at one by one.
+         */
+        SearchedShown: {
+            /**
+             * Back To
+             * @description Where it is not complete: ended tasks were looked at back to here
+             */
+            back_to: string | null;
+            /**
+             * Complete
+             * @description False: there was no time for the rest; the page behind this one goes on
+             */
+            complete: boolean;
+            /**
+             * Tasks
+             * @description So many were looked at
+             */
+            tasks: number;
+        };
+        /**
          * SessionAnswer
          * @description Who calls, and what they may do.
          */
@@ -2923,6 +3687,8 @@ export interface components {
             attempts: components["schemas"]["AttemptShown"][];
             /** Cancelling At */
             cancelling_at: string | null;
+            /** @description What waits for it, or waited for it */
+            children: components["schemas"]["Relatives"];
             /** Claimed At */
             claimed_at: string | null;
             /**
@@ -2961,6 +3727,8 @@ export interface components {
             id: number;
             /** Job */
             job: number | null;
+            /** Job Name */
+            job_name: string | null;
             /**
              * Kind
              * @enum {string}
@@ -2994,6 +3762,8 @@ export interface components {
              * @description In whose name it runs
              */
             owner: string | null;
+            /** @description What it waits for, or waited for */
+            parents: components["schemas"]["Relatives"];
             /** Priority */
             priority: number;
             /**
@@ -3008,6 +3778,11 @@ export interface components {
              * @description Why it is in its state, where the state alone does not say
              */
             reason: string | null;
+            /**
+             * Reenqueued From
+             * @description The task that it is a copy of
+             */
+            reenqueued_from: number | null;
             /** Result Expires At */
             result_expires_at: string | null;
             /**
@@ -3015,12 +3790,22 @@ export interface components {
              * @description Rises with each retry by hand
              */
             run_no: number;
+            /**
+             * Schedule
+             * @description The schedule that enqueued it
+             */
+            schedule: string | null;
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["TaskState"];
             /** Tags */
             tags: string[];
             timings: components["schemas"]["Timings"];
+            /**
+             * Trace Id
+             * @description Of OpenTelemetry, where whoever enqueued it was traced
+             */
+            trace_id: string | null;
             /** Waiting On */
             waiting_on: string | null;
             /** Worker */
@@ -3273,6 +4058,23 @@ export interface components {
          * @enum {string}
          */
         Word: "PENDING" | "ACTIVE" | "COMPLETED" | "FAILED" | "DLQ";
+        /** WorkerCounts */
+        WorkerCounts: {
+            /** Alive */
+            alive: number;
+            /**
+             * Hosts
+             * @description On which those that are alive run
+             */
+            hosts: number;
+            /**
+             * Silent
+             * @description Their lease is over: others take their tasks
+             */
+            silent: number;
+            /** Stopping */
+            stopping: number;
+        };
         /** WorkerShown */
         WorkerShown: {
             /** Hostname */
@@ -3339,6 +4141,44 @@ export interface components {
              */
             where: string;
         };
+        /** QueueDepths */
+        headrace__server__faces__asynctaskflow__QueueDepths: {
+            /** Dlq */
+            dlq: number;
+            /** Primary */
+            primary: number;
+            /** Retry */
+            retry: number;
+            /** Scheduled */
+            scheduled: number;
+        };
+        /** QueueDepths */
+        headrace__server__models__overview__QueueDepths: {
+            /**
+             * Depths
+             * @description primary, retry, scheduled, waiting, claimed, running; 10,001 means more than 10,000
+             * @example {
+             *       "primary": 12,
+             *       "retry": 3
+             *     }
+             */
+            depths: {
+                [key: string]: number;
+            };
+            /**
+             * Name
+             * @example mail
+             */
+            name: string;
+            /** Paused */
+            paused: boolean;
+            /**
+             * Retry Ratio
+             * @description Share of the starts that retries get while both wait
+             * @example 0.3
+             */
+            retry_ratio: number;
+        };
     };
     responses: never;
     parameters: never;
@@ -3346,6 +4186,7 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type ActShown = components['schemas']['ActShown'];
 export type AddUser = components['schemas']['AddUser'];
 export type Approval = components['schemas']['Approval'];
 export type AttemptShown = components['schemas']['AttemptShown'];
@@ -3359,8 +4200,12 @@ export type BulkAnswer = components['schemas']['BulkAnswer'];
 export type CancelAnswered = components['schemas']['CancelAnswered'];
 export type CancelRequest = components['schemas']['CancelRequest'];
 export type ChangeUser = components['schemas']['ChangeUser'];
+export type ClearRequest = components['schemas']['ClearRequest'];
+export type Cleared = components['schemas']['Cleared'];
+export type ClearedShown = components['schemas']['ClearedShown'];
 export type Command = components['schemas']['Command'];
 export type Components = components['schemas']['Components'];
+export type Count = components['schemas']['Count'];
 export type CreateToken = components['schemas']['CreateToken'];
 export type CreatedToken = components['schemas']['CreatedToken'];
 export type Criteria = components['schemas']['Criteria'];
@@ -3370,6 +4215,10 @@ export type EdgeKind = components['schemas']['EdgeKind'];
 export type EdgeShown = components['schemas']['EdgeShown'];
 export type ErrorEntry = components['schemas']['ErrorEntry'];
 export type EventSent = components['schemas']['EventSent'];
+export type ExplanationShown = components['schemas']['ExplanationShown'];
+export type FailureShown = components['schemas']['FailureShown'];
+export type Failures = components['schemas']['Failures'];
+export type Finished = components['schemas']['Finished'];
 export type GraphShown = components['schemas']['GraphShown'];
 export type HealthStatus = components['schemas']['HealthStatus'];
 export type Ids = components['schemas']['Ids'];
@@ -3377,6 +4226,8 @@ export type JobEventShown = components['schemas']['JobEventShown'];
 export type JobLineShown = components['schemas']['JobLineShown'];
 export type JobShown = components['schemas']['JobShown'];
 export type JobState = components['schemas']['JobState'];
+export type Latency = components['schemas']['Latency'];
+export type LatencyAt = components['schemas']['LatencyAt'];
 export type Liveness = components['schemas']['Liveness'];
 export type LogIn = components['schemas']['LogIn'];
 export type LogLineShown = components['schemas']['LogLineShown'];
@@ -3387,6 +4238,12 @@ export type NewNode = components['schemas']['NewNode'];
 export type NewScheduleRequest = components['schemas']['NewScheduleRequest'];
 export type NodeShown = components['schemas']['NodeShown'];
 export type OpenRequest = components['schemas']['OpenRequest'];
+export type OptionsShown = components['schemas']['OptionsShown'];
+export type Outcomes = components['schemas']['Outcomes'];
+export type OutcomesAt = components['schemas']['OutcomesAt'];
+export type OutcomesOfName = components['schemas']['OutcomesOfName'];
+export type OutcomesOfQueue = components['schemas']['OutcomesOfQueue'];
+export type OverviewShown = components['schemas']['OverviewShown'];
 export type PageAuditShown = components['schemas']['Page_AuditShown_'];
 export type PageJobEventShown = components['schemas']['Page_JobEventShown_'];
 export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
@@ -3394,14 +4251,21 @@ export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
 export type PageTaskSummary = components['schemas']['Page_TaskSummary_'];
+export type Percentiles = components['schemas']['Percentiles'];
 export type ProblemDocument = components['schemas']['ProblemDocument'];
-export type QueueDepths = components['schemas']['QueueDepths'];
 export type QueueLimit = components['schemas']['QueueLimit'];
 export type QueueRate = components['schemas']['QueueRate'];
 export type QueueShown = components['schemas']['QueueShown'];
 export type QueueStatus = components['schemas']['QueueStatus'];
+export type RangeName = components['schemas']['RangeName'];
 export type RateShown = components['schemas']['RateShown'];
 export type Readiness = components['schemas']['Readiness'];
+export type ReasonShown = components['schemas']['ReasonShown'];
+export type Reenqueue = components['schemas']['Reenqueue'];
+export type Registered = components['schemas']['Registered'];
+export type Registry = components['schemas']['Registry'];
+export type RelativeShown = components['schemas']['RelativeShown'];
+export type Relatives = components['schemas']['Relatives'];
 export type Requeued = components['schemas']['Requeued'];
 export type Retried = components['schemas']['Retried'];
 export type Role = components['schemas']['Role'];
@@ -3411,6 +4275,7 @@ export type ScheduleChange = components['schemas']['ScheduleChange'];
 export type ScheduleDetail = components['schemas']['ScheduleDetail'];
 export type ScheduleShown = components['schemas']['ScheduleShown'];
 export type Scope = components['schemas']['Scope'];
+export type SearchedShown = components['schemas']['SearchedShown'];
 export type SessionAnswer = components['schemas']['SessionAnswer'];
 export type Submission = components['schemas']['Submission'];
 export type Submitted = components['schemas']['Submitted'];
@@ -3429,8 +4294,11 @@ export type Triggered = components['schemas']['Triggered'];
 export type UserAnswer = components['schemas']['UserAnswer'];
 export type UsersAnswer = components['schemas']['UsersAnswer'];
 export type Word = components['schemas']['Word'];
+export type WorkerCounts = components['schemas']['WorkerCounts'];
 export type WorkerShown = components['schemas']['WorkerShown'];
 export type Wrong = components['schemas']['Wrong'];
+export type HeadraceServerFacesAsynctaskflowQueueDepths = components['schemas']['headrace__server__faces__asynctaskflow__QueueDepths'];
+export type HeadraceServerModelsOverviewQueueDepths = components['schemas']['headrace__server__models__overview__QueueDepths'];
 export type $defs = Record<string, never>;
 export interface operations {
     list_audit_api_v1_audit_get: {
@@ -4140,6 +5008,38 @@ export interface operations {
             };
         };
     };
+    get_overview_api_v1_overview_get: {
+        parameters: {
+            query?: {
+                /** @description How far back */
+                range?: components["schemas"]["RangeName"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverviewShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_queues_api_v1_queues_get: {
         parameters: {
             query?: never;
@@ -4349,6 +5249,66 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueueShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_registered_api_v1_registry_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registry"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_registered_api_v1_registry__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registered"];
                 };
             };
             /** @description A problem */
@@ -5314,11 +6274,82 @@ export interface operations {
             };
         };
     };
+    clear_task_api_v1_tasks__id__clear_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ClearRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cleared"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    explain_task_api_v1_tasks__id__explain_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplanationShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_logs_api_v1_tasks__id__logs_get: {
         parameters: {
             query?: {
                 /** @description Of this execution alone */
                 claim?: number | null;
+                /** @description In what is shown, in whatever case */
+                search?: string | null;
+                stream?: string | null;
                 /** @description At most so many */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -5340,6 +6371,86 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_LogLineShown_"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    download_logs_api_v1_tasks__id__logs_download_get: {
+        parameters: {
+            query?: {
+                /** @description Of this execution alone */
+                claim?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All its lines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    reenqueue_task_api_v1_tasks__id__reenqueue_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Reenqueue"] | null;
+            };
+        };
+        responses: {
+            /** @description It was there */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submitted"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submitted"];
                 };
             };
             /** @description A problem */

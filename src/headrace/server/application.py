@@ -31,6 +31,8 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.overview", "/api/v1"),
     ("routes.registry", "/api/v1"),
     ("routes.tasks", "/api/v1"),
+    ("routes.task_acts", "/api/v1"),
+    ("routes.task_logs", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
     ("routes.dead_letters", "/api/v1"),

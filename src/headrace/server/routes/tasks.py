@@ -4,7 +4,7 @@ Submissions are not in the audit log: the task itself says who submitted it, and
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 
@@ -18,6 +18,7 @@ from headrace.server.auditing import ANYONE_NAME, audited
 from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_job, controlled_task, seen_owner, seen_task
+from headrace.server.lives import life_of
 from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.tasks import (
     AttemptShown,
@@ -28,7 +29,6 @@ from headrace.server.models.tasks import (
     CancelRequest,
     Criteria,
     Decision,
-    LogPage,
     Retried,
     Submission,
     Submitted,
@@ -36,7 +36,7 @@ from headrace.server.models.tasks import (
     TaskPage,
     TaskResult,
 )
-from headrace.server.paging import Cursor, Limit, decode, encode, full, link_next, task_cursor, task_place
+from headrace.server.paging import Cursor, Limit, full, link_next, task_cursor, task_place
 from headrace.server.problems import Problem, ProblemDocument
 from headrace.server.removing import delete_one
 from headrace.server.seeing import Seeing
@@ -145,7 +145,7 @@ async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAn
 
 @router.get("/{id}")
 async def get_task(id: PathId, app: TheApp, caller: Reader) -> TaskDetail:
-    """A task with its executions; its arguments without their secrets."""
+    """A task with its executions, and what it has to do with others; its arguments without their secrets."""
     record = await seen_task(app, caller, id)
     return await _detail(app, record)
 
@@ -187,27 +187,6 @@ async def get_result(
         error=seeing.error(record.error_class, record.error_message),
         expires_at=record.result_expires_at,
     )
-
-
-@router.get("/{id}/logs")
-async def list_logs(
-    id: PathId,
-    request: Request,
-    response: Response,
-    app: TheApp,
-    caller: Reader,
-    claim: Annotated[int | None, Query(ge=0, le=LARGEST, description="Of this execution alone")] = None,
-    limit: Limit = 500,
-    cursor: Cursor = None,
-) -> LogPage:
-    """What the task logged, in order."""
-    await seen_task(app, caller, id)
-    seen = None if cursor is None else cast("tuple[int, int]", decode(cursor, 2, most=LARGEST))
-    found = await app.engine.run(lambda store: store.logs(id, claim_no=claim, seen=seen, limit=limit))
-    next = encode(found[-1].claim_no, found[-1].seq) if full(found, limit) else None
-    link_next(request, response, next)
-    seeing = Seeing(app)
-    return LogPage(items=[seeing.line(line) for line in found], next=next)
 
 
 @router.delete("/{id}", status_code=204)
@@ -281,9 +260,7 @@ async def _decide(app: TheApp, caller: Caller, id: int, given: Decision | None, 
 
 
 async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
-    attempts = await app.tasks.aattempts(record.id)
-    checkpoints = await app.engine.run(lambda store: store.checkpoints(record.id))
-    return Seeing(app).detail(record, attempts, checkpoints)
+    return Seeing(app).detail(await life_of(app, record))
 
 
 def _filters(given: Criteria, everything: Sequence[TaskState]) -> dict[str, Any]:

@@ -48,6 +48,10 @@ def _screen(
 SCREENS: tuple[Screen, ...] = (
     _screen("overview", "/", "Overview"),
     _screen("overview-user", "/", "Overview", person="uma"),
+    _screen("queues", "/queues", "Queues"),
+    _screen("queues-one", "/queues/mail", "mail"),
+    _screen("queues-viewer", "/queues/orders", "orders", person="vera"),
+    _screen("audit", "/audit", "Audit log"),
     _screen("not-found", "/no/such/place", "Not found"),
 )
 

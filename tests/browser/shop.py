@@ -11,12 +11,15 @@ _LATER = Retry(max_attempts=5, backoff="fixed", base=timedelta(hours=6))
 _ONCE = Retry(max_attempts=1, dead_letter=True)
 
 
+QUEUES = ("mail", "orders", "imports", "parked")
+
+
 class CardDeclined(Exception):
     """The bank says no."""
 
 
 def make_app(url: str | None = None) -> App:
-    app = App(url, queues={"mail": Queue(), "orders": Queue(), "imports": Queue(), "parked": Queue()})
+    app = App(url, queues={name: Queue() for name in QUEUES})
 
     @app.breaker("postmaster")
     async def hand_over(address: str) -> str:
@@ -115,6 +118,14 @@ def make_app(url: str | None = None) -> App:
     @app.task(name="quick.tick", queue="default", result_ttl=60)
     async def tick(number: int) -> int:
         return number
+
+    @app.task(name="harbour.unload", queue="dock")
+    async def unload(crates: int) -> int:
+        return crates
+
+    @app.task(name="harbour.moor", queue="jetty")
+    async def moor(ship: str) -> str:
+        return ship
 
     daily.schedule("30 2 * * *", region="north")
     return app

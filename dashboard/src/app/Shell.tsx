@@ -136,7 +136,7 @@ function ReconnectBanner() {
   return (
     <div role="status" className={styles.banner}>
       <span className={styles.pulse} aria-hidden="true" />
-      Reconnecting: what is shown may be old. Nothing is lost.
+      Reconnecting; what is shown may be old.
       <Button kind="quiet" onClick={hub.hurry}>
         Try now
       </Button>

@@ -26,7 +26,8 @@ interface ChartProps {
   readonly empty?: ReactNode;
 }
 
-const LEFT = 44;
+/** Of one figure of a label. */
+const FIGURE = 6.6;
 const RIGHT = 8;
 const TOP = 8;
 const BOTTOM = 20;
@@ -39,16 +40,18 @@ export function Chart({ title, times, series, format = shortNumber, height = 168
   const [asTable, setAsTable] = useState(false);
   const greatest = Math.max(0, ...series.flatMap((each) => each.values.map((value) => value ?? 0)));
   const top = roundTop(greatest);
+  const marks = ticks(0, top).map((value) => ({ value, label: format(value) }));
+  const left = Math.ceil(10 + FIGURE * Math.max(...marks.map((mark) => mark.label.length)));
   const first = times[0] ?? 0;
   const last = times.at(-1) ?? 1;
-  const x = (time: number): number => place(time, [first, last], [LEFT, width - RIGHT]);
+  const x = (time: number): number => place(time, [first, last], [left, width - RIGHT]);
   const y = (value: number): number => place(value, [0, top], [height - BOTTOM, TOP]);
   const shown = at !== null && at < times.length ? at : null;
   const shownTime = shown === null ? undefined : times[shown];
 
   function pointed(event: PointerEvent<SVGSVGElement>): void {
     const box = event.currentTarget.getBoundingClientRect();
-    const time = place(event.clientX - box.left, [LEFT, width - RIGHT], [first, last]);
+    const time = place(event.clientX - box.left, [left, width - RIGHT], [first, last]);
     setAt(nearest(times, time));
   }
 
@@ -92,11 +95,11 @@ export function Chart({ title, times, series, format = shortNumber, height = 168
             onPointerMove={pointed}
             onPointerLeave={() => setAt(null)}
           >
-            {ticks(0, top).map((value) => (
+            {marks.map(({ value, label }) => (
               <g key={value}>
-                <line x1={LEFT} x2={width - RIGHT} y1={y(value)} y2={y(value)} className={styles.grid} />
-                <text x={LEFT - 6} y={y(value) + 4} textAnchor="end" className={styles.tick}>
-                  {format(value)}
+                <line x1={left} x2={width - RIGHT} y1={y(value)} y2={y(value)} className={styles.grid} />
+                <text x={left - 6} y={y(value) + 4} textAnchor="end" className={styles.tick}>
+                  {label}
                 </text>
               </g>
             ))}
@@ -115,6 +118,9 @@ export function Chart({ title, times, series, format = shortNumber, height = 168
                 <g key={each.id}>
                   {filled && <path d={areaPath(points, y(0))} fill={colour} className={styles.area} />}
                   <path d={linePath(points)} stroke={colour} className={styles.line} />
+                  {alone(points).map(([x, y]) => (
+                    <circle key={x} cx={x} cy={y} r="2.5" fill={colour} />
+                  ))}
                 </g>
               );
             })}
@@ -189,6 +195,14 @@ export function nearest(times: readonly number[], time: number): number {
   return low;
 }
 
+/** Points that no line goes through, because nothing is known on either side. */
+export function alone(points: readonly (readonly [number, number | null])[]): readonly (readonly [number, number])[] {
+  return points.flatMap(([x, y], at) => {
+    const hasNeighbour = (points[at - 1]?.[1] ?? null) !== null || (points[at + 1]?.[1] ?? null) !== null;
+    return y === null || hasNeighbour ? [] : [[x, y] as const];
+  });
+}
+
 function areaPath(points: readonly (readonly [number, number | null])[], floor: number): string {
   let path = "";
   let run: (readonly [number, number])[] = [];
@@ -215,14 +229,15 @@ interface TimeTick {
 }
 
 function timeTicks(first: number, last: number, width: number): readonly TimeTick[] {
-  const count = Math.max(2, Math.floor(width / 130));
+  // At one moment there is one label: two would stand on top of each other.
+  const count = last > first ? Math.max(2, Math.floor(width / 130)) : 1;
   const options: Intl.DateTimeFormatOptions =
     last - first > 36 * 3600_000
       ? { month: "short", day: "numeric", hour: "2-digit", hour12: false }
       : { hour: "2-digit", minute: "2-digit", hour12: false, ...(last - first < 600_000 ? { second: "2-digit" } : {}) };
   const format = new Intl.DateTimeFormat(undefined, options);
   return Array.from({ length: count }, (_, at) => {
-    const time = first + ((last - first) * at) / (count - 1);
+    const time = first + ((last - first) * at) / Math.max(1, count - 1);
     return { time, label: format.format(time), anchor: at === 0 ? "start" : at === count - 1 ? "end" : "middle" };
   });
 }

@@ -77,9 +77,9 @@ export interface Option<Value extends string = string> {
 
 type SelectProps<Value extends string> = FieldProps &
   Omit<SelectHTMLAttributes<HTMLSelectElement>, "id" | "value" | "onChange"> & {
-    readonly options: readonly Option<Value>[];
+    readonly options: readonly Option<NoInfer<Value>>[];
     readonly value: Value;
-    change(value: Value): void;
+    change(value: NoInfer<Value>): void;
   };
 
 export function Select<Value extends string>({

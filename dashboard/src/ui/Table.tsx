@@ -129,7 +129,7 @@ export function Table<Row>(props: TableProps<Row>) {
 
   const chosen = selection === undefined ? 0 : keys.filter((key) => selection.selected.has(key)).length;
   return (
-    <div className={styles.frame}>
+    <div className={styles.frame} data-frame="">
       <div className={styles.scroll}>
         <table className={styles.table} aria-label={label} aria-busy={listing?.isFetching === true || undefined}>
           <thead>

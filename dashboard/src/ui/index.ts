@@ -7,6 +7,7 @@ export { Empty, Problem } from "./Notice";
 export { Fact, Facts, Page, Section } from "./Page";
 export { Progress, readProgress, type Part } from "./Progress";
 export { countText, depthText, shortNumber } from "./scale";
+export { Stat, Stats } from "./Stat";
 export { Badge, StateBadge, toneOf, wordsOf, type Tone } from "./StateBadge";
 export { Skeleton, Table, type Column, type Selection } from "./Table";
 export { Tabs, type Tab } from "./Tabs";

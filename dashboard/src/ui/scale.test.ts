@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { nearest } from "./Chart";
+import { alone, nearest } from "./Chart";
 import { countText, depthText, linePath, place, roundStep, roundTop, shortNumber, ticks } from "./scale";
 
 describe("an axis", () => {
@@ -75,4 +75,9 @@ it("says where counting stopped", () => {
   expect(countText({ n: 17, more: false })).toBe("17");
   expect(depthText(10_001)).toBe("10,000+");
   expect(depthText(10_000)).toBe("10,000");
+});
+
+it("finds the points that no line would show", () => {
+  expect(alone([[0, 1], [1, null], [2, 5], [3, 6], [4, null]])).toEqual([[0, 1]]);
+  expect(alone([[0, null]])).toEqual([]);
 });

@@ -144,7 +144,6 @@ _V1 = "/api/v1"
 ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/api/openapi.json"): Row(allowed=EVERYBODY, status=200),
     ("GET", "/api/docs"): Row(allowed=EVERYBODY, status=200),
-    ("GET", "/docs/oauth2-redirect"): Row(allowed=EVERYBODY, status=200),
     # What the first page shows, and what can be submitted.
     ("GET", f"{_V1}/overview"): Row(allowed=KNOWN, status=200),
     ("GET", f"{_V1}/registry"): Row(allowed=KNOWN, status=200),
@@ -200,6 +199,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("PUT", f"{_V1}/queues/{{name}}/limit"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),
     ("PUT", f"{_V1}/queues/{{name}}/rate"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),
     ("GET", f"{_V1}/dead-letters"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/dead-letters/groups"): Row(allowed=KNOWN, status=200),
     ("POST", f"{_V1}/dead-letters/replay"): Row(allowed=OPERATES, status=200, body=_SOME),
     ("POST", f"{_V1}/dead-letters/discard"): Row(allowed=OPERATES, status=200, body=_SOME),
     ("POST", f"{_V1}/dead-letters/{{id}}/replay"): Row(allowed=CONTROLS, status=200, thing="dead_letter"),

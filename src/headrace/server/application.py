@@ -47,6 +47,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.session", "/api/v1"),
     ("routes.tokens", "/api/v1"),
     ("routes.users", "/api/v1"),
+    ("documentation", ""),
     ("live.streams", "/api/v1"),
     ("live.sockets", ""),
 )
@@ -74,7 +75,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
         lifespan=lifespan,
-        docs_url="/api/docs",
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )

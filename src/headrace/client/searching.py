@@ -6,9 +6,11 @@ tasks, words) tasks are looked at one by one, so a look has a time, says how far
 
 import dataclasses
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import batched
 from typing import Any, NamedTuple, Self
 
 from headrace.core.failures import failure_key
@@ -21,7 +23,7 @@ from headrace.store.skimming import Skimmed
 
 PAGE = 200  # what one transaction of a bulk act takes
 _FIRST, _LARGEST = 500, 20_000  # tasks that one query looks at
-_ABOVE_ALL = 2**62
+_ABOVE_ALL = 2**53  # no id reaches it
 
 type Shown = Callable[[str], str]
 
@@ -302,7 +304,9 @@ class Walk:
                     self._stopped = True
                     return
                 before = side.looked
-                await side.step(self._store, wanted, PAGE)
+                left = PAGE if self._most is None else self._most - self._tasks
+                side.window = side.window if self._most is None else min(side.window, left)
+                await side.step(self._store, wanted, min(PAGE, left))
                 self._tasks += side.looked - before
                 self._back_to = side.place.before[0] if isinstance(side, _Ended) else None
                 if side.rows:
@@ -313,6 +317,24 @@ class Walk:
         if self._most is not None and self._tasks >= self._most:
             return True
         return self._deadline is not None and time.monotonic() > self._deadline
+
+
+async def answer_found(
+    store: Store, wanted: Search, act: Callable[[Sequence[TaskRecord]], Awaitable[Iterable[str]]]
+) -> Counter[str]:
+    """Act on what is there at the instant at which this begins, a page of tasks in one transaction; how many had which
+    answer."""
+    answers: Counter[str] = Counter()
+    left = wanted.limit
+    async for page in Walk(store, await wanted.up_to_now(store)).pages():
+        for batch in batched([row.id for row in page[:left]], PAGE):
+            records = await store.get(batch)
+            answers.update(await act(list(records.values())))
+        if left is not None:
+            left -= len(page[:left])
+            if left == 0:
+                break
+    return answers
 
 
 async def count(store: Store, wanted: Search, *, most: int, seconds: float) -> tuple[int, bool]:

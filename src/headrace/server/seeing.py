@@ -65,7 +65,8 @@ class Seeing:
         return TaskError(error_class=error_class, message=self.text(message))
 
     def summary(self, record: TaskRecord) -> TaskSummary:
-        return TaskSummary(**self._summary(record, loads(record.options) if '"label"' in record.options else {}))
+        told = '"label"' in record.options or '"tags"' in record.options
+        return TaskSummary(**self._summary(record, loads(record.options) if told else {}))
 
     def detail(self, life: Life) -> TaskDetail:
         record = life.record
@@ -76,7 +77,6 @@ class Seeing:
             **self._summary(record, options),
             arguments=self.arguments(record.arguments, record.codec),
             metadata=self.value(metadata),
-            tags=[self._redaction.text(tag) for tag in options.get("tags") or ()],
             losses=record.losses,
             critical=record.critical,
             claimed_at=record.claimed_at,
@@ -206,6 +206,7 @@ class Seeing:
             "finished_at": record.finished_at,
             "progress": self.json(record.progress),
             "error": self.error(record.error_class, record.error_message),
+            "tags": [self._redaction.text(str(tag)) for tag in options.get("tags") or ()],
         }
 
     def _approval(self, record: TaskRecord, stored: str | None) -> Approval | None:

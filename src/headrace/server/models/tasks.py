@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, model_validator
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import EdgeKind
 from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Page, Seconds, Shown, When
-from headrace.server.models.counts import Count
+from headrace.server.models.counts import Count, SearchedShown
 
 MOST_TASKS = 1000  # of one batch
 
@@ -110,6 +110,7 @@ class TaskSummary(Shown):
     finished_at: Instant | None
     progress: Json = Field(description="The last that it said: value, total, message")
     error: TaskError | None
+    tags: list[str]
 
 
 class AttemptShown(Shown):
@@ -164,7 +165,6 @@ class Relatives(Shown):
 class TaskDetail(TaskSummary):
     arguments: Json = Field(description="By parameter. Secrets are taken out")
     metadata: dict[str, Json]
-    tags: list[str]
     losses: int
     critical: bool
     claimed_at: Instant | None
@@ -285,22 +285,28 @@ class Decision(Given):
 
 
 class Criteria(Given):
-    """What a bulk act is about. An empty one is refused: say `all`."""
+    """What a bulk act is about, as a list is filtered. An empty one is refused: say `all`."""
 
     status: list[Name] = Field(default_factory=list, max_length=20, examples=[["failed"]])
     queue: list[Name] = Field(default_factory=list, max_length=100)
-    name: list[Name] = Field(default_factory=list, max_length=100)
+    name: list[Name] = Field(default_factory=list, max_length=100, description="With * at the end: what begins so")
+    error: list[Name] = Field(default_factory=list, max_length=20, examples=[["TimeoutError"]])
+    tag: list[Name] = Field(default_factory=list, max_length=20)
+    text: Name | None = None
+    id: list[Id] = Field(default_factory=list, max_length=1000)
     job: Id | None = None
     worker: Name | None = None
     dead_letter: bool | None = None
     owner: Name | None = None
     all: bool = Field(default=False, description="Whatever there is")
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
+    dry_run: bool = Field(default=False, description="Only count them")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        narrowed = any((self.status, self.queue, self.name, self.job, self.worker, self.owner)) or (
-            self.dead_letter is not None
+        named = (self.status, self.queue, self.name, self.error, self.tag, self.id)
+        narrowed = any(named) or any(
+            each is not None for each in (self.text, self.job, self.worker, self.owner, self.dead_letter)
         )
         if not narrowed and not self.all:
             raise ValueError("this would be every task there is: narrow it down, or say all: true")
@@ -308,10 +314,17 @@ class Criteria(Given):
 
 
 class BulkAnswer(Shown):
-    """How many tasks had which answer."""
+    """How many tasks had which answer; of a dry run, how many there are."""
 
+    dry_run: bool
+    count: Count = Field(description="Those that were acted on, or would be; a dry run counts up to 10,000")
     answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
 
 
-TaskPage = Page[TaskSummary]
+class TaskPage(Page[TaskSummary]):
+    searched: SearchedShown = Field(
+        description="Filters that no index serves look at tasks one by one, for a short time: how far they came"
+    )
+
+
 LogPage = Page[LogLineShown]

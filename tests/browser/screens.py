@@ -20,6 +20,13 @@ def _tab(title: str) -> Callable[[Page], Awaitable[None]]:
     return choose
 
 
+def _press(name: str) -> Callable[[Page], Awaitable[None]]:
+    async def press(page: Page) -> None:
+        await page.get_by_role("button", name=name).click()
+
+    return press
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     name: str
@@ -51,6 +58,13 @@ SCREENS: tuple[Screen, ...] = (
     _screen("queues", "/queues", "Queues"),
     _screen("queues-one", "/queues/mail", "mail"),
     _screen("queues-viewer", "/queues/orders", "orders", person="vera"),
+    _screen("accounts", "/accounts", "Users and tokens"),
+    _screen("accounts-tokens", "/accounts?tab=tokens", "Users and tokens"),
+    _screen("accounts-logins", "/accounts?tab=logins", "Users and tokens"),
+    _screen("accounts-mine", "/accounts?tab=mine", "Tokens", person="oskar"),
+    _screen("accounts-one", "/accounts/oskar", "oskar"),
+    _screen("accounts-new-user", "/accounts", "Users and tokens", then=_press("New user")),
+    _screen("accounts-new-token", "/accounts?tab=mine", "Users and tokens", then=_press("New token")),
     _screen("audit", "/audit", "Audit log"),
     _screen("not-found", "/no/such/place", "Not found"),
 )

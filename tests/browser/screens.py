@@ -58,6 +58,7 @@ SCREENS: tuple[Screen, ...] = (
     _screen("queues", "/queues", "Queues"),
     _screen("queues-one", "/queues/mail", "mail"),
     _screen("queues-viewer", "/queues/orders", "orders", person="vera"),
+    _screen("approvals", "/approvals", "Approvals", person="oskar"),
     _screen("accounts", "/accounts", "Users and tokens"),
     _screen("accounts-tokens", "/accounts?tab=tokens", "Users and tokens"),
     _screen("accounts-logins", "/accounts?tab=logins", "Users and tokens"),

@@ -124,6 +124,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dead-letters/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Group Dead Letters
+         * @description The newest 10,000 by what went wrong: errors that are the same but for numbers, ids and quoted texts are one. A
+         *     user's own.
+         */
+        get: operations["group_dead_letters_api_v1_dead_letters_groups_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dead-letters/replay": {
         parameters: {
             query?: never;
@@ -833,6 +854,9 @@ export interface paths {
         /**
          * List Tasks
          * @description Tasks, newest first: live ones by their creation, ended ones by their end. A user's own.
+         *
+         *     `status`, `queue`, `name`, `job`, `owner`, `dead_letter` and `id` are served by an index. By the other filters tasks
+         *     are looked at one by one, for a short time: `searched` says how far that came, and `next` goes on from there.
          */
         get: operations["list_tasks_api_v1_tasks_get"];
         put?: never;
@@ -1676,7 +1700,7 @@ export interface components {
         BreakerStatus: "closed" | "open" | "half_open";
         /**
          * BulkAnswer
-         * @description How many tasks had which answer.
+         * @description How many tasks had which answer; of a dry run, how many there are.
          */
         BulkAnswer: {
             /**
@@ -1689,6 +1713,10 @@ export interface components {
             answers: {
                 [key: string]: number;
             };
+            /** @description Those that were acted on, or would be; a dry run counts up to 10,000 */
+            count: components["schemas"]["Count"];
+            /** Dry Run */
+            dry_run: boolean;
         };
         /** CancelAnswered */
         CancelAnswered: {
@@ -1890,7 +1918,7 @@ export interface components {
         };
         /**
          * Criteria
-         * @description What a bulk act is about. An empty one is refused: say `all`.
+         * @description What a bulk act is about, as a list is filtered. An empty one is refused: say `all`.
          */
         Criteria: {
             /**
@@ -1901,11 +1929,29 @@ export interface components {
             all: boolean;
             /** Dead Letter */
             dead_letter?: boolean | null;
+            /**
+             * Dry Run
+             * @description Only count them
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Error
+             * @example [
+             *       "TimeoutError"
+             *     ]
+             */
+            error?: string[];
+            /** Id */
+            id?: number[];
             /** Job */
             job?: number | null;
             /** Limit */
             limit?: number | null;
-            /** Name */
+            /**
+             * Name
+             * @description With * at the end: what begins so
+             */
             name?: string[];
             /** Owner */
             owner?: string | null;
@@ -1918,6 +1964,10 @@ export interface components {
              *     ]
              */
             status?: string[];
+            /** Tag */
+            tag?: string[];
+            /** Text */
+            text?: string | null;
             /** Worker */
             worker?: string | null;
         };
@@ -1932,6 +1982,17 @@ export interface components {
              * @default false
              */
             all: boolean;
+            /**
+             * Dry Run
+             * @description Only count them
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Group
+             * @description Of one failure: the `key` of its group
+             */
+            group?: string | null;
             /** Limit */
             limit?: number | null;
             /**
@@ -2808,20 +2869,6 @@ export interface components {
              * @description In the order of the list
              */
             items: components["schemas"]["RunShown"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what comes behind; null where nothing does
-             * @example WzE3LDRd
-             */
-            next: string | null;
-        };
-        /** Page[TaskSummary] */
-        Page_TaskSummary_: {
-            /**
-             * Items
-             * @description In the order of the list
-             */
-            items: components["schemas"]["TaskSummary"][];
             /**
              * Next
              * @description Give it as `cursor` for what comes behind; null where nothing does
@@ -3824,6 +3871,22 @@ export interface components {
              */
             message: string | null;
         };
+        /** TaskPage */
+        TaskPage: {
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["TaskSummary"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
+            /** @description Filters that no index serves look at tasks one by one, for a short time: how far they came */
+            searched: components["schemas"]["SearchedShown"];
+        };
         /** TaskResponse */
         TaskResponse: {
             state: components["schemas"]["Word"];
@@ -3941,6 +4004,8 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["TaskState"];
+            /** Tags */
+            tags: string[];
             /** Waiting On */
             waiting_on: string | null;
             /** Worker */
@@ -4250,7 +4315,6 @@ export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
 export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
-export type PageTaskSummary = components['schemas']['Page_TaskSummary_'];
 export type Percentiles = components['schemas']['Percentiles'];
 export type ProblemDocument = components['schemas']['ProblemDocument'];
 export type QueueLimit = components['schemas']['QueueLimit'];
@@ -4283,6 +4347,7 @@ export type Summarize = components['schemas']['Summarize'];
 export type TaskBody = components['schemas']['TaskBody'];
 export type TaskDetail = components['schemas']['TaskDetail'];
 export type TaskError = components['schemas']['TaskError'];
+export type TaskPage = components['schemas']['TaskPage'];
 export type TaskResponse = components['schemas']['TaskResponse'];
 export type TaskResult = components['schemas']['TaskResult'];
 export type TaskState = components['schemas']['TaskState'];
@@ -4439,6 +4504,8 @@ export interface operations {
                 queue?: string[];
                 name?: string[];
                 owner?: string | null;
+                /** @description Of one failure: its `key` */
+                group?: string | null;
                 /** @description At most so many */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -4456,7 +4523,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_TaskSummary_"];
+                    "application/json": components["schemas"]["TaskPage"];
                 };
             };
             /** @description A problem */
@@ -4490,6 +4557,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BulkAnswer"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    group_dead_letters_api_v1_dead_letters_groups_get: {
+        parameters: {
+            query?: {
+                queue?: string[];
+                name?: string[];
+                owner?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failures"];
                 };
             };
             /** @description A problem */
@@ -5800,7 +5900,14 @@ export interface operations {
                 /** @description States; ACTIVE and DLQ as well */
                 status?: string[];
                 queue?: string[];
+                /** @description With * at the end: what begins so */
                 name?: string[];
+                /** @description Of ended tasks: the class, or a part of class or message */
+                error?: string[];
+                tag?: string[];
+                /** @description Words: in id, name, label, queue, state, tags, worker, owner, error */
+                text?: string | null;
+                id?: number[];
                 job?: number | null;
                 worker?: string | null;
                 dead_letter?: boolean | null;
@@ -5822,7 +5929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_TaskSummary_"];
+                    "application/json": components["schemas"]["TaskPage"];
                 };
             };
             /** @description A problem */

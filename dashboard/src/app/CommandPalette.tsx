@@ -25,8 +25,8 @@ export function CommandPalette({ commands, context, close }: CommandPaletteProps
 
   useEffect(() => {
     const element = dialog.current;
-    if (element !== null && !element.open) element.showModal?.();
-    return () => element?.close?.();
+    if (element !== null && !element.open) element.showModal();
+    return () => element?.close();
   }, []);
   useEffect(() => {
     list.current?.children[at]?.scrollIntoView?.({ block: "nearest" });

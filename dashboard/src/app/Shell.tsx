@@ -1,5 +1,5 @@
 import { useCallback, useContext, useEffect, useMemo, useState } from "react";
-import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
+import { Link, NavLink, Outlet, ScrollRestoration, useLocation, useNavigate } from "react-router";
 
 import { LiveContext, useInterrupted } from "@/live";
 import { Button, IconButton, useToasts } from "@/ui";
@@ -11,7 +11,8 @@ import { Logo } from "./Logo";
 import { GROUPS, type Command, type CommandContext, type Panel, type Shortcut } from "./panel";
 import { may } from "./roles";
 import { useLogOut, useSession } from "./session";
-import { useShortcuts } from "./shortcuts";
+import { ShortcutHelp } from "./ShortcutHelp";
+import { usePageShortcutList, useShortcuts } from "./shortcuts";
 import { choose, useThemeChoice, type ThemeChoice } from "./theme";
 import styles from "./Shell.module.css";
 
@@ -24,6 +25,7 @@ export function Shell({ panels }: { readonly panels: readonly Panel[] }) {
   const location = useLocation();
   const [isOpen, setIsOpen] = useState(false);
   const [hasPalette, setHasPalette] = useState(false);
+  const [hasHelp, setHasHelp] = useState(false);
   const allowed = useMemo(
     () => panels.filter((panel) => panel.access === undefined || may(session, panel.access)),
     [panels, session],
@@ -43,14 +45,16 @@ export function Shell({ panels }: { readonly panels: readonly Panel[] }) {
     return () => window.removeEventListener("keydown", pressed);
   }, []);
 
-  const shortcuts = useMemo<readonly Shortcut[]>(
+  const ofPage = usePageShortcutList();
+  const everywhere = useMemo<readonly Shortcut[]>(
     () => [
       { keys: "/", title: "Search", run: () => setHasPalette(true) },
+      { keys: "?", title: "These keys", run: () => setHasHelp(true) },
       ...allowed.flatMap((panel) => panel.shortcuts ?? []),
     ],
     [allowed],
   );
-  useShortcuts(shortcuts, context);
+  useShortcuts(useMemo(() => [...ofPage, ...everywhere], [ofPage, everywhere]), context);
 
   return (
     <div className={styles.shell}>
@@ -108,6 +112,8 @@ export function Shell({ panels }: { readonly panels: readonly Panel[] }) {
         <ReconnectBanner />
         <Outlet />
       </main>
+      <ScrollRestoration />
+      {hasHelp && <ShortcutHelp ofPage={ofPage} everywhere={everywhere} close={() => setHasHelp(false)} />}
       {hasPalette && <CommandPalette commands={commandsOf(allowed, context)} context={context} close={closePalette} />}
     </div>
   );
@@ -135,8 +141,10 @@ function ReconnectBanner() {
   if (!interrupted) return null;
   return (
     <div role="status" className={styles.banner}>
-      <span className={styles.pulse} aria-hidden="true" />
-      Reconnecting; what is shown may be old.
+      <p>
+        <span className={styles.pulse} aria-hidden="true" />
+        Reconnecting; what is shown may be old.
+      </p>
       <Button kind="quiet" onClick={hub.hurry}>
         Try now
       </Button>

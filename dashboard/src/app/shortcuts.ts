@@ -1,6 +1,6 @@
 /** Keys: one, or one after another ("g t"). They are not heard while somebody writes. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useSyncExternalStore } from "react";
 
 import type { CommandContext, Shortcut } from "./panel";
 
@@ -34,6 +34,45 @@ export function isWriting(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
     (target.isContentEditable || target.closest("input, textarea, select, [role=textbox], dialog") !== null)
+  );
+}
+
+/** Those of the page that is open. */
+let ofPage: readonly Shortcut[] = [];
+const listeners = new Set<() => void>();
+
+function change(shortcuts: readonly Shortcut[]): void {
+  ofPage = shortcuts;
+  for (const listener of [...listeners]) listener();
+}
+
+/**
+ * Keys of a page, for as long as it is shown; `?` lists them with the rest. They win over those of panels.
+ * What they do is always what the newest rendering gave.
+ */
+export function usePageShortcuts(shortcuts: readonly Shortcut[]): void {
+  const latest = useRef(shortcuts);
+  useEffect(() => {
+    latest.current = shortcuts;
+  });
+  const names = shortcuts.map((shortcut) => `${shortcut.keys} ${shortcut.title}`).join("|");
+  useEffect(() => {
+    const added = latest.current.map((shortcut, at): Shortcut => ({
+      ...shortcut,
+      run: (context) => latest.current[at]?.run(context),
+    }));
+    change([...added, ...ofPage]);
+    return () => change(ofPage.filter((shortcut) => !added.includes(shortcut)));
+  }, [names]);
+}
+
+export function usePageShortcutList(): readonly Shortcut[] {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => ofPage,
   );
 }
 

@@ -1,4 +1,5 @@
 import type { ButtonHTMLAttributes, ReactNode } from "react";
+import { Link, type LinkProps } from "react-router";
 
 import { classes } from "./classes";
 import styles from "./Button.module.css";
@@ -22,6 +23,21 @@ export function Button({ kind = "plain", icon, busy = false, children, className
       {icon}
       {children}
     </button>
+  );
+}
+
+interface LinkButtonProps extends Omit<LinkProps, "className"> {
+  readonly kind?: "plain" | "primary" | "quiet";
+  readonly icon?: ReactNode;
+}
+
+/** A link that looks like a button: it opens in another tab, too, and is called a link by those who read aloud. */
+export function LinkButton({ kind = "plain", icon, children, ...rest }: LinkButtonProps) {
+  return (
+    <Link {...rest} className={classes(styles.button, styles.link, styles[kind])}>
+      {icon}
+      {children}
+    </Link>
   );
 }
 

@@ -20,8 +20,12 @@ export function Dialog({ title, close, children, actions, wide = false }: Dialog
   const heading = useId();
   useEffect(() => {
     const element = dialog.current;
-    if (element !== null && !element.open) element.showModal?.();
-    return () => element?.close?.();
+    if (element !== null && !element.open) {
+      element.showModal();
+      // The browser would begin with the first button, which closes it.
+      element.querySelector<HTMLElement>("[data-body] :is(input, select, textarea), [data-first]")?.focus();
+    }
+    return () => element?.close();
   }, []);
   return (
     <dialog
@@ -41,7 +45,7 @@ export function Dialog({ title, close, children, actions, wide = false }: Dialog
           <h2 id={heading}>{title}</h2>
           <IconButton label="Close" icon={<CloseIcon />} onClick={close} />
         </header>
-        <div className={styles.body}>{children}</div>
+        <div className={styles.body} data-body="">{children}</div>
         {actions !== undefined && <footer className={styles.footer}>{actions}</footer>}
       </div>
     </dialog>
@@ -102,11 +106,14 @@ function Confirm({ question, answer }: { readonly question: Question; answer(yes
       close={() => answer(false)}
       actions={
         <>
-          <Button onClick={() => answer(false)}>Keep as it is</Button>
+          {/* Enter does what is harmless. */}
+          <Button data-first={danger ? "" : undefined} onClick={() => answer(false)}>
+            Keep as it is
+          </Button>
           <Button
             kind={danger ? "danger" : "primary"}
             disabled={!ready}
-            autoFocus={!danger}
+            data-first={danger ? undefined : ""}
             onClick={() => answer(true)}
           >
             {act}

@@ -1,4 +1,4 @@
-export { Button, IconButton } from "./Button";
+export { Button, IconButton, LinkButton } from "./Button";
 export { Chart, type Series } from "./Chart";
 export { Code, Copy, Json } from "./Code";
 export { ConfirmProvider, Dialog, useConfirm, type Question } from "./Dialog";

@@ -19,10 +19,12 @@ from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import Store
 from headrace.store.instants import from_micros, to_micros
-from headrace.store.skimming import Skimmed
+from headrace.store.skimming import Hint, Skimmed
 
 PAGE = 200  # what one transaction of a bulk act takes
-_FIRST, _LARGEST = 500, 20_000  # tasks that one query looks at
+_FIRST, _LARGEST = 500, 50_000  # tasks that one query looks at
+_AT_ONCE = 0.2  # seconds of one query, of a walk that has no end of its own
+_UNHAPPY = tuple(state for state in TaskState if state.terminal and state is not TaskState.COMPLETED)
 _ABOVE_ALL = 2**53  # no id reaches it
 
 type Shown = Callable[[str], str]
@@ -71,8 +73,23 @@ class Search:
 
     @property
     def served(self) -> TaskFilter:
-        """What the store may go by; where names are open at their end it does not know them."""
-        return dataclasses.replace(self.criteria, names=()) if self.prefixes else self.criteria
+        """What the store may go by; where names are open at their end it does not know them. What completed has no
+        error."""
+        criteria = dataclasses.replace(self.criteria, names=()) if self.prefixes else self.criteria
+        if (self.errors or self.failure) and not criteria.states:
+            return dataclasses.replace(criteria, states=_UNHAPPY)
+        return criteria
+
+    @property
+    def hint(self) -> Hint:
+        """The longest word is the rarest, as a rule."""
+        open_ = self.prefixes if not self.criteria.names and len(self.prefixes) == 1 else ()
+        words = [
+            word
+            for word in (*(self.text or "").casefold().split(), *map(str.casefold, open_))
+            if word.isascii() and word
+        ]
+        return Hint(max(words, key=len, default=None), bool(self.tags))
 
     async def up_to_now(self, store: Store) -> Self:
         """Closed at this instant of the store's clock: however often it is walked, nothing is added to it."""
@@ -163,19 +180,25 @@ class _Side:
     async def step(self, store: Store, search: Search, limit: int) -> None:
         raise NotImplementedError
 
-    def widen(self) -> None:
-        self.window = min(self.window * 4, _LARGEST)
+    async def stepped(self, store: Store, search: Search, limit: int, *, deadline: float) -> None:
+        """The next window is larger, but no larger than there is time for."""
+        began, before = time.monotonic(), self.looked
+        await self.step(store, search, limit)
+        now = time.monotonic()
+        pace = (self.looked - before) / max(now - began, 1e-6)
+        self.window = max(_FIRST, min(self.window * 4, _LARGEST, int(pace * (deadline - now))))
 
 
 class _Live(_Side):
     async def step(self, store: Store, search: Search, limit: int) -> None:
         window = max(self.window, limit)
-        skim = await store.skim_live(search.served, below=self.place.live, window=window, limit=window)
+        skim = await store.skim_live(
+            search.served, below=self.place.live, window=window, limit=window, hint=search.hint
+        )
         self.rows += [row for row in skim.rows if search.takes(row)]
         self.looked += skim.looked
         self.is_last = skim.is_last
         self.place = self.place._replace(live=0 if skim.is_last else skim.place)
-        self.widen()
 
     def behind(self, row: Skimmed) -> Place:
         return self.place._replace(live=row.id)
@@ -185,12 +208,11 @@ class _Ended(_Side):
     async def step(self, store: Store, search: Search, limit: int) -> None:
         criteria = dataclasses.replace(search.served, before=self.place.before)
         # What an index serves alone is found at once; the rest grows from there.
-        skim = await store.skim_ended(criteria, window=limit if not self.looked else max(self.window, limit))
+        window = limit if not self.looked else max(self.window, limit)
+        skim = await store.skim_ended(criteria, window=window, hint=search.hint)
         self.rows += [row for row in skim.rows if search.takes(row)]
-        if self.looked:
-            self.widen()
         self.looked += skim.looked
-        past = search.since is not None and bool(skim.rows) and skim.rows[-1].at < search.since
+        past = search.since is not None and skim.looked > 0 and skim.place[0] < search.since
         self.is_last = skim.is_last or past
         at, id = (from_micros(0), 0) if self.is_last else skim.place
         self.place = self.place._replace(ended_at=to_micros(at), ended_id=id)
@@ -213,7 +235,7 @@ async def search(store: Store, wanted: Search, *, place: Place = BEGINNING, limi
     while True:
         open_ = [side for side in (live, ended) if not side.is_last and len(side.rows) < limit]
         for side in open_:
-            await side.step(store, wanted, limit)
+            await side.stepped(store, wanted, limit, deadline=deadline)
         if not open_ or time.monotonic() > deadline:
             break
     complete = all(side.is_last or len(side.rows) >= limit for side in (live, ended))
@@ -306,7 +328,8 @@ class Walk:
                 before = side.looked
                 left = PAGE if self._most is None else self._most - self._tasks
                 side.window = side.window if self._most is None else min(side.window, left)
-                await side.step(self._store, wanted, min(PAGE, left))
+                deadline = time.monotonic() + _AT_ONCE if self._deadline is None else self._deadline
+                await side.stepped(self._store, wanted, min(PAGE, left), deadline=deadline)
                 self._tasks += side.looked - before
                 self._back_to = side.place.before[0] if isinstance(side, _Ended) else None
                 if side.rows:

@@ -31,6 +31,13 @@ class Skimmed(NamedTuple):
     error_message: str | None  # its first SKIMMED_MESSAGE characters
 
 
+class Hint(NamedTuple):
+    """What can spare rows that nobody will take; whoever calls decides all the same."""
+
+    word: str | None = None  # in small ASCII letters: in id, name, queue, state, worker, owner, label, tags or error
+    tagged: bool = False  # only those that have tags
+
+
 class Skim[P](NamedTuple):
     rows: list[Skimmed]
     looked: int  # tasks that were looked at for these rows
@@ -38,15 +45,22 @@ class Skim[P](NamedTuple):
     is_last: bool  # nothing is behind
 
 
+NO_HINT = Hint()
+
+
 class Skimming(Protocol):
-    async def skim_live(self, criteria: TaskFilter, *, below: int, window: int, limit: int) -> Skim[int]:
+    async def skim_live(
+        self, criteria: TaskFilter, *, below: int, window: int, limit: int, hint: Hint = NO_HINT
+    ) -> Skim[int]:
         """Live tasks that match, by falling ids, of the next `window` below the id `below`; at most `limit` of them.
         Where an index holds what is asked for (a job, a worker, those that workers hold or that wait for approval), the
         window is not counted. `place` is the next `below`. `limit` and `before` of the criteria are not read."""
         ...
 
-    async def skim_ended(self, criteria: TaskFilter, *, window: int) -> Skim[tuple[datetime, int]]:
-        """The next `window` tasks that ended before `criteria.before`, the last first, by the index that serves most of
-        the criteria: the job; dead letters; the owner; or states, queues and names. What that index does not know is
-        not looked at: whoever calls does."""
+    async def skim_ended(
+        self, criteria: TaskFilter, *, window: int, hint: Hint = NO_HINT
+    ) -> Skim[tuple[datetime, int]]:
+        """Of the next `window` tasks that ended before `criteria.before`, the last first, by the index that serves most
+        of the criteria: the job; dead letters; the owner; or states, queues and names. Those of other workers are left
+        out; what else that index does not know is not looked at: whoever calls does."""
         ...

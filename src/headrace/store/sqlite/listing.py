@@ -19,6 +19,11 @@ _LATEST = 2**62
 
 def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     """The ids of one page."""
+    return [id for _, id in list_places(transaction, criteria)]
+
+
+def list_places(transaction: Transaction, criteria: TaskFilter) -> list[tuple[int, int]]:
+    """The instants and ids of one page."""
     if not is_storable(criteria.owner):
         return []
     found: list[tuple[int, int]] = []
@@ -32,7 +37,7 @@ def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
         for query, place in _done_probes(transaction, criteria):
             rows = transaction.rows(query, {**parameters, **place, "since": _since(found, criteria.limit)})
             found = sorted(found + [(at, id) for id, at in rows], reverse=True)[: criteria.limit]
-    return [id for _, id in found]
+    return found
 
 
 def _since(found: list[tuple[int, int]], limit: int) -> int:

@@ -7,28 +7,32 @@ from typing import Any
 from headrace.core.states import HELD, TERMINAL, TaskState
 from headrace.core.task import TaskFilter
 from headrace.store.instants import from_micros
-from headrace.store.skimming import SKIMMED_MESSAGE, Skim, Skimmed
+from headrace.store.skimming import NO_HINT, SKIMMED_MESSAGE, Hint, Skim, Skimmed
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
-from headrace.store.sqlite.listing import list_ids, parameters_of
+from headrace.store.sqlite.listing import list_places, parameters_of
 from headrace.store.texts import is_storable
 
 _UNAPPROVED = frozenset({TaskState.PENDING_APPROVAL, TaskState.LOST})
 
 
 class Skimming(Part):
-    async def skim_live(self, criteria: TaskFilter, *, below: int, window: int, limit: int) -> Skim[int]:
-        return await self.database.read(lambda transaction: _live(transaction, criteria, below, window, limit))
+    async def skim_live(
+        self, criteria: TaskFilter, *, below: int, window: int, limit: int, hint: Hint = NO_HINT
+    ) -> Skim[int]:
+        return await self.database.read(lambda transaction: _live(transaction, criteria, below, window, limit, hint))
 
-    async def skim_ended(self, criteria: TaskFilter, *, window: int) -> Skim[tuple[datetime, int]]:
-        return await self.database.read(lambda transaction: _ended(transaction, criteria, window))
+    async def skim_ended(
+        self, criteria: TaskFilter, *, window: int, hint: Hint = NO_HINT
+    ) -> Skim[tuple[datetime, int]]:
+        return await self.database.read(lambda transaction: _ended(transaction, criteria, window, hint))
 
 
-def _live(transaction: Transaction, criteria: TaskFilter, below: int, window: int, limit: int) -> Skim[int]:
+def _live(transaction: Transaction, criteria: TaskFilter, below: int, window: int, limit: int, hint: Hint) -> Skim[int]:
     wanted = {state for state in criteria.states if not state.terminal}
     if not _possible(criteria) or criteria.dead_letter or (criteria.states and not wanted):
         return Skim([], 0, 0, True)
-    parameters = {**parameters_of(criteria), "below": below, "limit": limit}
+    parameters = {**parameters_of(criteria), **_hints(hint), "below": below, "limit": limit}
     if criteria.job is not None:
         return _whole(transaction, "skim_live_of_job", parameters, limit)
     if criteria.worker is not None or (wanted and wanted <= HELD):
@@ -52,16 +56,24 @@ def _whole(transaction: Transaction, query: str, parameters: dict[str, Any], lim
     return Skim(rows, len(rows), rows[-1].id if rows else 0, len(rows) < limit)
 
 
-def _ended(transaction: Transaction, criteria: TaskFilter, window: int) -> Skim[tuple[datetime, int]]:
+def _ended(transaction: Transaction, criteria: TaskFilter, window: int, hint: Hint) -> Skim[tuple[datetime, int]]:
     start = criteria.before or (from_micros(0), 0)
     states = tuple(state for state in criteria.states if state.terminal)
     if not _possible(criteria) or (criteria.states and not states):
         return Skim([], 0, start, True)
-    ids = list_ids(transaction, _served(criteria, states or tuple(TERMINAL), window))
-    parameters = {"ids": ids_json(ids), "characters": SKIMMED_MESSAGE}
-    found = {row[0]: _skimmed(row) for row in transaction.rows("skim_done", parameters)}
-    rows = [found[id] for id in ids]
-    return Skim(rows, len(rows), (rows[-1].at, rows[-1].id) if rows else start, len(rows) < window)
+    places = list_places(transaction, _served(criteria, states or tuple(TERMINAL), window))
+    if not places:
+        return Skim([], 0, start, True)
+    ids = ids_json([id for _, id in places])
+    parameters = {**_hints(hint), "ids": ids, "worker": criteria.worker, "characters": SKIMMED_MESSAGE}
+    rows = [_skimmed(row) for row in transaction.rows("skim_done", parameters)]
+    rows.sort(key=lambda row: (row.at, row.id), reverse=True)
+    at, id = places[-1]
+    return Skim(rows, len(places), (from_micros(at), id), len(places) < window)
+
+
+def _hints(hint: Hint) -> dict[str, Any]:
+    return {"word": hint.word, "tagged": hint.tagged or None}
 
 
 def _served(criteria: TaskFilter, states: tuple[TaskState, ...], window: int) -> TaskFilter:

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.core.states import TERMINAL, TaskState
 from headrace.core.task import ErrorInfo, NewJob, TaskFilter
-from headrace.store.skimming import SKIMMED_MESSAGE, Skimmed
+from headrace.store.skimming import SKIMMED_MESSAGE, Hint, Skimmed
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import Ledger, completed, failed_for_good, ref, stopped, task
 
@@ -126,3 +126,42 @@ async def ended_tasks_by_every_index(ledger: Ledger) -> None:
     assert rows[ids[0]].at == (await ledger.get(ids[0])).finished_at
     assert (rows[ids[1]].error_class, rows[ids[1]].error_message) == ("builtins.KeyError", "x" * SKIMMED_MESSAGE)
     assert [rows[id].dead_letter for id in ids] == [False, False, False, True, True]
+
+
+@cases.add()
+async def hints_spare_what_nobody_takes(ledger: Ledger) -> None:
+    tagged, labelled = json.dumps({"tags": ["Red"]}), json.dumps({"label": "Second step"})
+    oldest = await ledger.enqueue_one("oldest")  # the last one of a look may be among its rows whatever it is
+    await ledger.finish("w1", completed(await ledger.claim_one("w1")))
+    await ledger.let_pass(0.001)
+    new = [
+        task("a.one", options=tagged), task("a.two", options=labelled, owner="Ada"), task("b"), task("c", queue="Mail"),
+    ]  # fmt: skip
+    ids = await ledger.enqueue(*new, *(replace(each, name=f"{each.name}.ended") for each in new))
+    gone = ErrorInfo(error_class="app.Gone", message="Nobody is THERE")
+    for worker, queue in (("w1", "default"), ("w2", "Mail")):
+        for claim in await ledger.claim(worker, queue=queue):
+            if claim.name.endswith(".ended"):
+                done = failed_for_good(claim, gone) if claim.name == "b.ended" else completed(claim)
+                await ledger.finish(worker, done)
+
+    async def found(hint: Hint, **filters: Any) -> set[int]:
+        """Places among the ids."""
+        criteria = TaskFilter(**filters)
+        live = await ledger.store.skim_live(criteria, below=_TOP, window=100, limit=100, hint=hint)
+        ended = await ledger.store.skim_ended(criteria, window=100, hint=hint)
+        assert (ended.looked, ended.is_last) == (5, True)
+        return {ids.index(row.id) for row in (*live.rows, *ended.rows) if row.id != oldest}
+
+    assert await found(Hint()) == set(range(8))
+    assert await found(Hint(tagged=True)) == {0, 4}
+    assert await found(Hint("red")) == {0, 4}
+    assert await found(Hint("second")) == {1, 5}
+    assert await found(Hint("ada")) == {1, 5}
+    assert await found(Hint("mail")) == {3, 7}
+    assert await found(Hint("nobody is there")) == {6}
+    assert await found(Hint("app.gone")) == {6}
+    assert await found(Hint("w2")) == {3, 7}
+    assert await found(Hint("ended")) == {4, 5, 6, 7}
+    assert await found(Hint("nothing like it")) == set()
+    assert await found(Hint(), worker="w2") == {3, 7}

@@ -1,4 +1,5 @@
-// What is wrong with how a page is laid out: what stands beyond its edge, and texts that stand on each other. Gives texts.
+// What is wrong with how a page is laid out: what stands beyond its edge, texts that stand on each other, and texts below
+// something that is none of those that float (bars, dialogs, toasts). Gives texts.
 () => {
   const SLACK = 1.5; // pixels: edges are rounded, and letters have room around them
   const faults = [];
@@ -19,9 +20,7 @@
     let { left, top, right, bottom } = box;
     for (let around = element; around !== null && around !== document.documentElement; around = around.parentElement) {
       const style = getComputedStyle(around);
-      if (style.clipPath !== "none" || style.clip !== "auto") {
-        if (around.getBoundingClientRect().width <= 2) return null; // for those who do not see it
-      }
+      if (style.clipPath.startsWith("inset(50%") || style.clip.startsWith("rect(0px, 0px")) return null; // only heard
       if (around === element && style.display === "inline") continue;
       const inner = around.getBoundingClientRect();
       if (style.overflowX !== "visible") {
@@ -73,6 +72,7 @@
     const above = stack.slice(0, Math.max(0, stack.indexOf(lower)));
     return above.some((element) => !element.contains(lower) && isOpaque(element));
   };
+  const pairs = [];
   texts.sort((one, other) => one.top - other.top);
   for (let at = 0; at < texts.length; at++) {
     const one = texts[at];
@@ -82,11 +82,40 @@
       const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
       const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
       if (across <= SLACK || down <= SLACK) continue;
-      const x = Math.max(one.left, other.left) + across / 2;
-      const y = Math.max(one.top, other.top) + down / 2;
-      if (isCovered(one, other, x, y)) continue;
-      faults.push(`${name(one.element)} and ${name(other.element)} stand on each other at ${Math.round(x)}, ${Math.round(y)}`);
+      pairs.push({ one, other, x: Math.max(one.left, other.left) + across / 2, y: Math.max(one.top, other.top) + down / 2 });
     }
   }
+
+  // From top to bottom, as far as the page scrolls: only what is in the window can be asked for.
+  const floats = (element) => {
+    for (let around = element; around !== null; around = around.parentElement) {
+      if (["fixed", "sticky"].includes(getComputedStyle(around).position) || around.tagName === "DIALOG") return true;
+    }
+    return false;
+  };
+  const start = scrollY;
+  for (let y = 0; ; y += innerHeight / 2) {
+    scrollTo(0, y);
+    const moved = scrollY - start;
+    for (const { one, other, x, y } of pairs) {
+      const at = y - moved;
+      if (at < 0 || at >= innerHeight || isCovered(one, other, x, at)) continue;
+      faults.push(`${name(one.element)} and ${name(other.element)} stand on each other at ${Math.round(x)}, ${Math.round(y)}`);
+    }
+    for (const text of texts) {
+      const x = (text.left + text.right) / 2;
+      const at = (text.top + text.bottom) / 2 - moved;
+      if (at < 0 || at >= innerHeight || x < 0 || x >= innerWidth || floats(text.element)) continue;
+      const top = document.elementFromPoint(x, at);
+      if (top === null || top.contains(text.element) || text.element.contains(top) || floats(top)) continue;
+      // What lets the pointer through is not on top, though it is painted there.
+      if (getComputedStyle(text.element).pointerEvents === "none") continue;
+      if (isCovered(text, { element: top }, x, at)) {
+        faults.push(`${name(text.element)} is covered by ${name(top)}`);
+      }
+    }
+    if (y + innerHeight >= document.documentElement.scrollHeight) break;
+  }
+  scrollTo(0, start);
   return [...new Set(faults)].slice(0, 20);
 }

@@ -27,6 +27,10 @@ def _press(name: str) -> Callable[[Page], Awaitable[None]]:
     return press
 
 
+async def _choose_all(page: Page) -> None:
+    await page.get_by_role("checkbox", name=re.compile("^Select all")).check()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     name: str
@@ -58,6 +62,22 @@ SCREENS: tuple[Screen, ...] = (
     _screen("queues", "/queues", "Queues"),
     _screen("queues-one", "/queues/mail", "mail"),
     _screen("queues-viewer", "/queues/orders", "orders", person="vera"),
+    _screen("tasks", "/tasks", "Tasks"),
+    _screen("tasks-search", "/tasks?q=state:failed+error:TimeoutError", "Tasks"),
+    _screen("tasks-chosen", "/tasks?q=queue:orders", "Tasks", then=_choose_all),
+    _screen("tasks-none", "/tasks?q=name:no.such.task", "Tasks"),
+    _screen("tasks-viewer", "/tasks", "Tasks", person="vera"),
+    _screen("task", "/tasks/{completed}", "mail.welcome"),
+    _screen("task-failed", "/tasks/{failed}", "orders.charge"),
+    _screen("task-running", "/tasks/{running}", "catalogue.load"),
+    _screen("task-retrying", "/tasks/{retrying}", "mail.newsletter"),
+    _screen("task-waiting", "/tasks/{parked}", "orders.ship"),
+    _screen("task-approval", "/tasks/{refund}", "orders.refund", person="oskar"),
+    _screen("task-in-a-job", "/tasks/{shrink}", "images.shrink"),
+    _screen("task-clear", "/tasks/{shrink}", "images.shrink", then=_press("Clear with what follows")),
+    _screen("task-new", "/tasks/new", "New task"),
+    _screen("task-new-form", "/tasks/new?name=mail.welcome", "New task"),
+    _screen("task-edit", "/tasks/{failed}/edit", "orders.charge"),
     _screen("approvals", "/approvals", "Approvals", person="oskar"),
     _screen("accounts", "/accounts", "Users and tokens"),
     _screen("accounts-tokens", "/accounts?tab=tokens", "Users and tokens"),

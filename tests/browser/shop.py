@@ -1,6 +1,7 @@
 """The tasks of a small shop, which the worker of these tests runs. The file is copied beside the ledger."""
 
 import asyncio
+import json
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -51,6 +52,11 @@ def make_app(url: str | None = None) -> App:
         """Take the money for an order."""
         current.log("asking the bank", order=order)
         return _ask_the_bank(order, card)
+
+    @app.task(name="orders.read", queue="orders", retry=Retry(max_attempts=1))
+    async def read(text: str) -> int:
+        """What the bank sends."""
+        return json.loads(text)["order"]
 
     @app.task(name="orders.ship", queue="orders")
     async def ship(order: int) -> str:

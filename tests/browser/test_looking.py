@@ -45,6 +45,13 @@ async def test_what_stands_beyond_the_edge_is_found(browser: Browser, body: str)
     assert any("px" in fault for fault in faults)
 
 
+@pytest.mark.parametrize("above", ["", "<div style='height:3000px'></div>"])
+async def test_a_text_below_something_is_found(browser: Browser, above: str):
+    card = "<div style='position:relative;background:white;margin-top:-40px'>a card<br>of two lines</div>"
+    (fault,) = await _faults(browser, f"{above}<p>a text that nobody reads</p>{card}")
+    assert fault == "<p> “a text that nobody reads” is covered by <div> “a cardof two lines”"
+
+
 @pytest.mark.parametrize(
     "body",
     [

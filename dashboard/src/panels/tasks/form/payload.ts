@@ -339,3 +339,11 @@ function expected(model: Model): string {
 function tooLarge(digits: string): string {
   return `${digits} is too large to be sent exactly from a browser; submit it from Python or the command line`;
 }
+
+/** The value of one part of a form; undefined where something in it is missing or wrong. */
+export function valueOf(model: Model, draft: Draft): Json | undefined {
+  const field: FieldModel = { name: "value", description: null, required: true, byDefault: null, model };
+  const whole: ObjectModel = { kind: "object", fields: [field], rest: null, closed: true };
+  const { value, wrongs } = payloadOf(whole, { kind: "object", fields: { value: { isSet: true, draft } }, rest: [] });
+  return wrongs.size === 0 ? value["value"] : undefined;
+}

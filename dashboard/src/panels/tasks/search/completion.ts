@@ -1,6 +1,6 @@
 /** What could be written at the cursor of a search. Pure: the known values come in. */
 
-import { KEYS, keyOf, quoted, readTerms, STATES, type Key, type Term } from "./query";
+import { KEYS, keyOf, quoted, readTerms, STATE_WORDS, STATES, type Key, type Term } from "./query";
 
 /** Values by key that somebody could mean; a key that is left out has none that are known. */
 export type Known = Partial<Readonly<Record<Key, readonly string[]>>>;
@@ -31,7 +31,7 @@ const HINTS: Readonly<Record<Key, string>> = {
   dead: "yes: failed, and kept as a dead letter",
 };
 
-const FIXED: Known = { state: [...STATES, "active"], dead: ["yes", "no"] };
+const FIXED: Known = { state: [...STATES, ...Object.keys(STATE_WORDS)], dead: ["yes", "no"] };
 
 export function complete(text: string, cursor: number, known: Known): readonly Suggestion[] {
   const term = readTerms(text).find((each) => each.from < cursor && cursor <= each.to);

@@ -52,7 +52,8 @@ describe("a search", () => {
     });
   });
 
-  it("knows the server's words for states", () => {
+  it("knows words for several states", () => {
+    expect(filtersOf("state:waiting,failed").status).toEqual(["pending", "pending_approval", "blocked", "failed"]);
     expect(filtersOf("state:active").status).toEqual(["claimed", "running", "paused", "cancelling"]);
     expect(filtersOf("state:dlq")).toEqual({ ...NO_FILTERS, status: ["failed"], dead_letter: true });
   });

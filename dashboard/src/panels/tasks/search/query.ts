@@ -37,10 +37,11 @@ const ALIASES: Readonly<Record<string, Key>> = {
 };
 /** The server takes one value of these. */
 const SINGLE: ReadonlySet<Key> = new Set(["worker", "job", "owner", "dead"]);
-/** The server's own words for several states. */
-const STATE_WORDS: Readonly<Record<string, readonly wire.TaskState[]>> = {
+/** Words for several states. */
+export const STATE_WORDS = {
+  waiting: ["pending", "pending_approval", "blocked"],
   active: ["claimed", "running", "paused", "cancelling"],
-};
+} as const satisfies Readonly<Record<string, readonly wire.TaskState[]>>;
 const YES: ReadonlySet<string> = new Set(["yes", "true", "1"]);
 const NO: ReadonlySet<string> = new Set(["no", "false", "0"]);
 const LARGEST_ID = Number.MAX_SAFE_INTEGER;
@@ -287,8 +288,7 @@ function unknownKey(term: Term): string | null {
 function statesOf(word: string): readonly wire.TaskState[] | null {
   const lower = word.toLowerCase();
   if (lower === "dlq") return ["failed"];
-  const several = STATE_WORDS[lower];
-  if (several !== undefined) return several;
+  if (lower in STATE_WORDS) return STATE_WORDS[lower as keyof typeof STATE_WORDS];
   return (STATES as readonly string[]).includes(lower) ? [lower as wire.TaskState] : null;
 }
 

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import type { wire } from "@/api";
 import { LiveHub, type OverviewMessage } from "@/live";
-import { problem, renderPage } from "@/testing/page";
+import { problem, renderPage, type Answers } from "@/testing/page";
 
 import { searchFor, shortClass } from "./FailingErrors";
 import { backlogOf } from "./QueueDepths";
@@ -68,10 +68,10 @@ const shown: wire.OverviewShown = {
   },
 };
 
-function overview(answer: unknown = shown, live?: LiveHub) {
+function overview(answer: unknown = shown, live?: LiveHub, more: Answers = {}) {
   return renderPage(<Component />, {
     path: "/",
-    answers: { "GET /api/v1/overview": answer },
+    answers: { "GET /api/v1/overview": answer, ...more },
     ...(live === undefined ? {} : { live }),
   });
 }
@@ -122,10 +122,24 @@ describe("the overview", () => {
     await vi.waitFor(() => expect(server.requests.at(-1)?.query).toBe("range=24h"));
   });
 
-  it("says what to do while there is nothing", async () => {
-    overview({ ...shown, queues: [], states: {}, workers: { alive: 0, silent: 0, stopping: 0, hosts: 0 } });
+  const quiet: wire.OverviewShown = {
+    ...shown,
+    queues: [],
+    states: {},
+    finished: { ...shown.finished, totals: outcomes(0, 0), queues: [], names: [] },
+    workers: { alive: 0, silent: 0, stopping: 0, hosts: 0 },
+  };
+
+  it("says what to do while nothing was ever enqueued", async () => {
+    overview(quiet, undefined, { "GET /api/v1/tasks": { items: [], next: null } });
     expect(await screen.findByText("Nothing was enqueued yet")).toBeVisible();
     expect(screen.getByText(/No worker runs/)).toBeVisible();
+  });
+
+  it("does not take a quiet hour for a new ledger", async () => {
+    overview(quiet, undefined, { "GET /api/v1/tasks": { items: [{ id: 1 }], next: null } });
+    expect(await screen.findByRole("region", { name: "At a glance" })).toHaveTextContent("every queue is empty");
+    expect(screen.getByText("Every queue is empty")).toBeVisible();
   });
 
   it("says what went wrong, and tries again", async () => {

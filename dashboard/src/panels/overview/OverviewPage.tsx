@@ -6,7 +6,7 @@ import { useQueryState } from "@/url/queryState";
 
 import { EndedChart, LatencyCharts, LoadChart } from "./Charts";
 import { FailingErrors } from "./FailingErrors";
-import { isRange, RANGE_TITLES, RANGES, withMinutes, type Range } from "./figures";
+import { isRange, OUTCOMES, RANGE_TITLES, RANGES, runningOf, waitingOf, withMinutes, type Range } from "./figures";
 import { useHistory } from "./history";
 import styles from "./Overview.module.css";
 import { QueueDepths } from "./QueueDepths";
@@ -56,7 +56,15 @@ export function Component() {
 type Seen = ReturnType<typeof useHistory>;
 
 function Figures({ shown, latest, samples }: { readonly shown: wire.OverviewShown } & Seen) {
-  if (isFresh(shown)) return <Beginning workers={shown.workers.alive} />;
+  const isIdle = isQuiet(shown) && (latest === undefined || waitingOf(latest.queues) + runningOf(latest.states) === 0);
+  // Of a ledger where nothing happens just now only the list of tasks knows whether anything ever did.
+  const first = useQuery({
+    queryKey: ["tasks", "first"],
+    queryFn: ({ signal }) => call(api.GET("/api/v1/tasks", { signal, params: { query: { limit: 1 } } })),
+    enabled: isIdle,
+  });
+  if (isIdle && first.isPending) return <Skeleton lines={10} />;
+  if (isIdle && first.data?.items.length === 0) return <Beginning workers={shown.workers.alive} />;
   return (
     <>
       <Summary shown={shown} latest={latest} samples={samples} />
@@ -77,9 +85,13 @@ function Figures({ shown, latest, samples }: { readonly shown: wire.OverviewShow
   );
 }
 
-/** Nobody has enqueued anything yet. */
-function isFresh(shown: wire.OverviewShown): boolean {
-  return shown.queues.length === 0 && Object.values(shown.states).every((count) => count.n === 0);
+/** Nothing waits, runs or has ended in this range. */
+function isQuiet({ queues, states, finished }: wire.OverviewShown): boolean {
+  return (
+    waitingOf(queues) === 0 &&
+    Object.values(states).every((count) => count.n === 0) &&
+    OUTCOMES.every((outcome) => finished.totals[outcome] === 0)
+  );
 }
 
 function Beginning({ workers }: { readonly workers: number }) {

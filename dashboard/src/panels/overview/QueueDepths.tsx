@@ -64,7 +64,7 @@ export function QueueDepths({ queues, finished }: QueueDepthsProps) {
         rows={rows}
         keyOf={(row) => row.name}
         linkOf={(row) => `/queues/${encodeURIComponent(row.name)}`}
-        empty={<Empty title="No queue was used yet">A queue is there as soon as a task is enqueued into it.</Empty>}
+        empty={<Empty title="Every queue is empty">A queue stands here while tasks wait or run in it.</Empty>}
       />
     </Section>
   );

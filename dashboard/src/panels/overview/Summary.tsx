@@ -39,7 +39,7 @@ export function Summary({ shown, latest, samples }: SummaryProps) {
       <Stat
         label="Waiting"
         value={depthText(waitingOf(queues))}
-        detail={paused === 0 ? `in ${queues.length === 1 ? "one queue" : `${queues.length} queues`}` : `${paused} paused`}
+        detail={queuesText(queues.length, paused)}
         {...(paused > 0 ? { tone: "warn" as const } : {})}
         to="/queues"
       />
@@ -65,6 +65,11 @@ export function Summary({ shown, latest, samples }: SummaryProps) {
       />
     </Stats>
   );
+}
+
+function queuesText(count: number, paused: number): string {
+  if (paused > 0) return `${paused} of ${count} queues paused`;
+  return count === 0 ? "every queue is empty" : `in ${count === 1 ? "one queue" : `${count} queues`}`;
 }
 
 export function workersText(workers: OverviewMessage["workers"]): string {

@@ -20,7 +20,7 @@ export function CommandPalette({ commands, context, close }: CommandPaletteProps
   const dialog = useRef<HTMLDialogElement>(null);
   const list = useRef<HTMLUListElement>(null);
   const id = useId();
-  const found = useMemo(() => rank([...typed(text), ...commands], text).slice(0, 50), [commands, text]);
+  const found = useMemo(() => meant(commands, text).slice(0, MOST), [commands, text]);
   const at = Math.min(active, Math.max(0, found.length - 1));
 
   useEffect(() => {
@@ -112,23 +112,23 @@ export function CommandPalette({ commands, context, close }: CommandPaletteProps
   );
 }
 
-/** What the text itself may mean. */
-function typed(text: string): readonly Command[] {
+const MOST = 50;
+
+/** A number is what it names before all; a search for the words comes behind every command that they fit. */
+function meant(commands: readonly Command[], text: string): readonly Command[] {
   const words = text.trim();
-  if (words === "") return [];
+  if (words === "") return commands;
   const number = /^(?:#|task |job )?(\d{1,16})$/i.exec(words)?.[1];
   if (number !== undefined) {
     return [
-      { id: "typed.task", title: `Open task ${number}`, keywords: words, run: ({ navigate }) => void navigate(`/tasks/${number}`) },
-      { id: "typed.job", title: `Open job ${number}`, keywords: words, run: ({ navigate }) => void navigate(`/jobs/${number}`) },
+      { id: "typed.task", title: `Open task ${number}`, run: ({ navigate }) => void navigate(`/tasks/${number}`) },
+      { id: "typed.job", title: `Open job ${number}`, run: ({ navigate }) => void navigate(`/jobs/${number}`) },
     ];
   }
-  return [
-    {
-      id: "typed.search",
-      title: `Search tasks for “${words}”`,
-      keywords: words,
-      run: ({ navigate }) => void navigate(`/tasks?q=${encodeURIComponent(words)}`),
-    },
-  ];
+  const search: Command = {
+    id: "typed.search",
+    title: `Search tasks for “${words}”`,
+    run: ({ navigate }) => void navigate(`/tasks?q=${encodeURIComponent(words)}`),
+  };
+  return [...rank(commands, words).slice(0, MOST - 1), search];
 }

@@ -103,6 +103,10 @@ class Things:
     async def service(self) -> str:
         return "chat"
 
+    async def opened_service(self) -> str:
+        await self._app.engine.run(lambda store: store.open_breaker("chat", by="w1", timeout=60))
+        return "chat"
+
     async def schedule(self) -> str:
         self._n += 1
         name = f"every-{self._n}"
@@ -222,8 +226,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/workers"): Row(allowed=KNOWN, status=200),
     ("GET", f"{_V1}/workers/{{id}}"): Row(allowed=KNOWN, status=200, thing="worker"),
     ("GET", f"{_V1}/breakers"): Row(allowed=KNOWN, status=200),
-    ("POST", f"{_V1}/breakers/{{service}}/reset"): Row(allowed=OPERATES, status=200, thing="service"),
+    ("GET", f"{_V1}/breakers/{{service}}/history"): Row(allowed=KNOWN, status=200, thing="opened_service"),
+    ("POST", f"{_V1}/breakers/{{service}}/reset"): Row(allowed=OPERATES, status=200, thing="opened_service"),
     ("POST", f"{_V1}/breakers/{{service}}/open"): Row(allowed=OPERATES, status=200, thing="service"),
+    ("GET", f"{_V1}/events"): Row(allowed=OVERSEES, status=200),
     ("POST", f"{_V1}/events"): Row(allowed=OPERATES, status=201, body={"event": "paid", "key": "17"}),
     ("GET", f"{_V1}/audit"): Row(allowed=ADMINISTERS, status=200),
     # Probes and metrics.

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
 
@@ -23,6 +23,7 @@ from headrace.server.middleware.security import SecurityHeaders
 from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
 from headrace.server.overview.looking import Overview
+from headrace.server.parameters import known_parameters
 from headrace.server.probes import Probes
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
@@ -90,7 +91,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     openapi.describe(api)
     _surround(api, options, authenticate)
     for module, prefix in _ROUTERS:
-        api.include_router(_router(module), prefix=prefix)
+        api.include_router(_router(module), prefix=prefix, dependencies=[Depends(known_parameters)])
     api.router.default = Dashboard(api.router.default)
     return api
 

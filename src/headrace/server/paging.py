@@ -53,6 +53,20 @@ def search_place(cursor: str | None) -> Place:
     return Place(live, ended_at, ended_id)
 
 
+def place_cursor(at: datetime, id: int) -> str:
+    return encode(_micros(at), id)
+
+
+def place_of(cursor: str | None) -> tuple[datetime, int] | None:
+    """An instant, and an id among those of that instant."""
+    if cursor is None:
+        return None
+    micros, id = decode(cursor, 2)
+    if id > LARGEST:
+        raise _bad()
+    return _EPOCH + timedelta(microseconds=micros), id
+
+
 def instant_cursor(at: datetime) -> str:
     return encode(_micros(at))
 

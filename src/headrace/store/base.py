@@ -146,6 +146,15 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    id: int
+    name: str
+    key: str
+    payload: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NameCount:
     """How many live tasks go by a name, and the oldest of them."""
 
@@ -494,6 +503,10 @@ class Schedules(Protocol):
         """Newest first, with what became of each. NotFound."""
         ...
 
+    async def last_runs(self, schedules: Sequence[int], *, each: int) -> dict[int, list[ScheduleRun]]:
+        """The last of each of these schedules, by their ids, newest first."""
+        ...
+
 
 class Queues(Protocol):
     async def pause(self, queue: str) -> None: ...
@@ -620,6 +633,18 @@ class Events(Protocol):
         and so is a timeout, so that a later attempt gets the same answer. None: there is none yet, and the wait is
         noted, its time counted from the first call. LeaseLost when the claim no longer holds. One transaction.
         """
+        ...
+
+    async def events(
+        self,
+        *,
+        event: str | None = None,
+        key: str | None = None,
+        before: tuple[datetime, int] | None = None,
+        limit: int = 100,
+    ) -> list[EventRecord]:
+        """What was sent and is still kept, the last first; of one name, and of one key of that name, where it is said.
+        `before` is the (created_at, id) of the last one seen."""
         ...
 
 

@@ -14,7 +14,7 @@ from headrace.client.searching import Search
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
 from headrace.core.states import LIVE, TERMINAL, TaskState
-from headrace.core.task import TaskRecord
+from headrace.core.task import NewTask, TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import ANYONE_NAME, audited
 from headrace.server.auth.approving import asked_role, may_decide
@@ -39,7 +39,7 @@ from headrace.server.models.tasks import (
     TaskResult,
 )
 from headrace.server.paging import Cursor, Limit
-from headrace.server.problems import Problem, ProblemDocument
+from headrace.server.problems import Problem, ProblemDocument, named_by
 from headrace.server.removing import delete_one
 from headrace.server.searching import Word, Words, acted, counted, found_page, sought
 from headrace.server.seeing import Seeing
@@ -80,7 +80,10 @@ async def submit_batch(given: Batch, app: TheApp, caller: Submitter) -> BatchSub
     """Submit up to 1,000 tasks, all of them or none."""
     for job in {task.job for task in given.tasks if task.job is not None}:
         await controlled_job(app, caller, job)
-    tasks = [prepared(app, caller, task) for task in given.tasks]
+    tasks: list[NewTask] = []
+    for place, task in enumerate(given.tasks):
+        with named_by(f"/tasks/{place}"):
+            tasks.append(prepared(app, caller, task))
     return BatchSubmitted(items=await submit(app, caller, tasks))
 
 

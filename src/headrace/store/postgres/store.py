@@ -130,6 +130,7 @@ class PostgresStore:
         self.due_schedules = schedules.due_schedules
         self.set_schedule_aside = schedules.set_schedule_aside
         self.schedule_runs = schedules.schedule_runs
+        self.last_runs = schedules.last_runs
         self.fire = firings.fire
         self.run_schedule = firings.run_schedule
         self.pause = queues.pause
@@ -145,6 +146,7 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.events = events.events
         self.add_user = accounts.add_user
         self.add_first_admin = accounts.add_first_admin
         self.users = accounts.users

@@ -45,7 +45,7 @@ async def set_up(stage: Stage) -> Scene:
 
     shrink, bind, find = task("images.shrink"), task("images.bind"), task("images.find")
     album = (
-        await chain(find.si("summer"), group(shrink.si(picture) for picture in range(6)), bind.s())
+        await chain(find.si("summer"), group(shrink.si(picture) for picture in range(12)), bind.s())
         .using(name="summer album")
         .aenqueue()
     )

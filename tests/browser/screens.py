@@ -31,6 +31,11 @@ async def _choose_all(page: Page) -> None:
     await page.get_by_role("checkbox", name=re.compile("^Select all")).check()
 
 
+async def _first_group(page: Page) -> None:
+    await page.get_by_role("table", name="Dead letters by error").get_by_role("link").first.click()
+    await expect(page.get_by_role("heading", name="The failure")).to_be_visible()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     name: str
@@ -76,8 +81,26 @@ SCREENS: tuple[Screen, ...] = (
     _screen("task-in-a-job", "/tasks/{shrink}", "images.shrink"),
     _screen("task-clear", "/tasks/{shrink}", "images.shrink", then=_press("Clear with what follows")),
     _screen("task-new", "/tasks/new", "New task"),
-    _screen("task-new-form", "/tasks/new?name=mail.welcome", "New task"),
-    _screen("task-edit", "/tasks/{failed}/edit", "orders.charge"),
+    _screen("task-new-form", "/tasks/new?name=mail.welcome", "mail.welcome"),
+    _screen("task-new-lists", "/tasks/new?name=orders.place", "orders.place", then=_press("Add one to articles")),
+    _screen("task-new-command", "/tasks/new?command", "New command"),
+    _screen("task-edit", "/tasks/{completed}/edit", "Edit and enqueue again"),
+    _screen("jobs", "/jobs", "Jobs"),
+    _screen("job", "/jobs/{album}", "summer album"),
+    _screen("job-running", "/jobs/{going}", "winter album"),
+    _screen("job-failed", "/jobs/{broken}", "spring album"),
+    _screen("job-tasks", "/jobs/{album}?tab=tasks", "summer album"),
+    _screen("job-gantt", "/jobs/{album}?tab=gantt", "summer album"),
+    _screen("job-logs", "/jobs/{going}?tab=logs", "winter album"),
+    _screen("job-events", "/jobs/{album}?tab=events", "summer album"),
+    _screen("job-details", "/jobs/{album}?tab=details", "summer album"),
+    _screen("job-add", "/jobs/{going}", "winter album", then=_press("Add a task")),
+    _screen("dead-letters", "/dead-letters", "Dead letters"),
+    _screen("dead-letters-group", "/dead-letters", "Dead letters", then=_first_group),
+    _screen("schedules", "/schedules", "Schedules"),
+    _screen("schedules-one", "/schedules/report-south", "report-south"),
+    _screen("schedules-new", "/schedules?new=yes", "Schedules"),
+    _screen("schedules-edit", "/schedules/report-south?edit=yes", "report-south"),
     _screen("approvals", "/approvals", "Approvals", person="oskar"),
     _screen("accounts", "/accounts", "Users and tokens"),
     _screen("accounts-tokens", "/accounts?tab=tokens", "Users and tokens"),

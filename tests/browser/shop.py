@@ -5,6 +5,7 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from headrace import App, Queue, Retry, current
 
@@ -35,7 +36,8 @@ def make_app(url: str | None = None) -> App:
         The password is never shown to anybody.
         """
         current.log("greeting", user=user_id)
-        return f"{greeting} {user_id}" + ("!" if urgent else "") + f" x{copies}"
+        sealed = " sealed" if password == "hunter2" else ""
+        return f"{greeting} {user_id}" + ("!" if urgent else "") + f" x{copies}{sealed}"
 
     @app.task(name="mail.deliver", queue="mail")
     async def deliver(address: str) -> str:
@@ -52,6 +54,11 @@ def make_app(url: str | None = None) -> App:
         """Take the money for an order."""
         current.log("asking the bank", order=order)
         return _ask_the_bank(order, card)
+
+    @app.task(name="orders.place", queue="orders")
+    async def place(articles: list[str], speed: Literal["slow", "fast"] = "slow", pieces: dict[str, int] | None = None):
+        """Put an order together."""
+        return {"articles": articles, "speed": speed, "pieces": pieces}
 
     @app.task(name="orders.read", queue="orders", retry=Retry(max_attempts=1))
     async def read(text: str) -> int:

@@ -37,7 +37,7 @@ async def test_secrets_are_not_shown(browsing: Browsing, scene: Scene):
     await expect(arguments).to_contain_text("[redacted]")
     await expect(page.locator("body")).not_to_contain_text("hunter2")
     assert "hunter2" not in await page.content()
-    await expect(page.get_by_role("region", name="the result")).to_contain_text("hello 0 x1")
+    await expect(page.get_by_role("region", name="the result")).to_contain_text("hello 0 x1 sealed")
 
 
 async def test_lines_are_followed_searched_and_taken_away(browsing: Browsing, tmp_path: Path):
@@ -170,7 +170,7 @@ async def test_a_task_leads_to_its_job_its_parents_and_children(browsing: Browsi
     await belongs.get_by_role("link", name=re.compile("images.find")).click()
     await expect(heading(page, re.compile("images.find"))).to_be_visible()
     children = page.get_by_role("region", name="Where it belongs").get_by_role("link", name=re.compile("images.shrink"))
-    await expect(children).to_have_count(6)
+    await expect(children).to_have_count(12)
 
 
 async def test_times_are_of_the_viewers_zone_with_utc_on_hover(browsing: Browsing, scene: Scene):

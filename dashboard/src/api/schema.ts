@@ -44,6 +44,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/breakers/{service}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Changes
+         * @description What was done to it by hand over the API, and its last change, the newest first. Changes that it made by itself
+         *     are not kept, but for the last one: it says so.
+         */
+        get: operations["list_changes_api_v1_breakers__service__history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/breakers/{service}/open": {
         parameters: {
             query?: never;
@@ -75,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Breaker
-         * @description Close it by hand, with fresh counts; every process sees it within seconds.
+         * @description Close it by hand, with fresh counts; every process sees it within seconds. 404 for one that never opened.
          */
         post: operations["reset_breaker_api_v1_breakers__service__reset_post"];
         delete?: never;
@@ -212,7 +233,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List Events
+         * @description What was sent and is still kept, the last first. Events belong to nobody: users do not see them.
+         */
+        get: operations["list_events_api_v1_events_get"];
         put?: never;
         /**
          * Send Event
@@ -652,7 +677,7 @@ export interface paths {
         };
         /**
          * List Schedules
-         * @description Every schedule, by name.
+         * @description Every schedule, by name, with its next fires and its last runs.
          */
         get: operations["list_schedules_api_v1_schedules_get"];
         put?: never;
@@ -676,7 +701,7 @@ export interface paths {
         };
         /**
          * Get Schedule
-         * @description A schedule with its last runs.
+         * @description A schedule with its next fires and its last runs.
          */
         get: operations["get_schedule_api_v1_schedules__name__get"];
         put?: never;
@@ -824,7 +849,8 @@ export interface paths {
         };
         /**
          * Who Am I
-         * @description The caller's name and role, and what the token or the session that they use allows.
+         * @description The caller's name and role, and what the token or the session that they use allows. Without users: `auth` is
+         *     false, and everybody may do everything.
          */
         get: operations["who_am_i_api_v1_session_get"];
         put?: never;
@@ -1423,7 +1449,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Worker */
+        /**
+         * Get Worker
+         * @description One of them, with what it holds now; of that, a user's own.
+         */
         get: operations["get_worker_api_v1_workers__id__get"];
         put?: never;
         post?: never;
@@ -1656,6 +1685,49 @@ export interface components {
         BatchSubmitted: {
             /** Items */
             items: components["schemas"]["Submitted"][];
+        };
+        /** BreakerChange */
+        BreakerChange: {
+            /**
+             * Act
+             * @enum {string}
+             */
+            act: "opened" | "reset" | "closed";
+            /**
+             * At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            at: string;
+            /**
+             * By
+             * @description The person, or the worker
+             */
+            by: string;
+            /**
+             * Outcome
+             * @description `done`, or what went wrong; null: begun, and nobody said how it ended
+             */
+            outcome: string | null;
+            /**
+             * Source
+             * @description audit: by hand, over the API; ledger: its last change
+             * @enum {string}
+             */
+            source: "audit" | "ledger";
+        };
+        /** BreakerHistory */
+        BreakerHistory: {
+            /**
+             * Complete
+             * @description False: changes that it made by itself before the last one are not kept
+             */
+            complete: boolean;
+            /**
+             * Items
+             * @description The newest first; at most 101
+             */
+            items: components["schemas"]["BreakerChange"][];
         };
         /** BreakerShown */
         BreakerShown: {
@@ -2067,6 +2139,35 @@ export interface components {
              * @description A whole number below 2^53
              */
             id: number;
+        };
+        /** EventShown */
+        EventShown: {
+            /**
+             * Created At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            created_at: string;
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /**
+             * Key
+             * @example order-17
+             */
+            key: string;
+            /**
+             * Name
+             * @example payment.received
+             */
+            name: string;
+            /**
+             * Payload
+             * @description Secrets are taken out
+             */
+            payload: unknown;
         };
         /**
          * ExplanationShown
@@ -2806,6 +2907,20 @@ export interface components {
              */
             next: string | null;
         };
+        /** Page[EventShown] */
+        Page_EventShown_: {
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["EventShown"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
+        };
         /** Page[JobEventShown] */
         Page_JobEventShown_: {
             /**
@@ -2891,6 +3006,42 @@ export interface components {
             p95: number | null;
             /** P99 */
             p99: number | null;
+        };
+        /**
+         * Permissions
+         * @description What the caller may do, by role and scopes together: what a page shows, and what it hides.
+         */
+        Permissions: {
+            /**
+             * Administer
+             * @description Users and the audit log.
+             */
+            administer: boolean;
+            /**
+             * Control
+             * @description Acts on tasks and jobs of their own; an operator's, on all.
+             */
+            control: boolean;
+            /**
+             * Manage Tokens
+             * @description Make and revoke tokens of their own.
+             */
+            manage_tokens: boolean;
+            /**
+             * Operate
+             * @description Bulk acts, queues, breakers, schedules, approvals and events.
+             */
+            operate: boolean;
+            /**
+             * See All
+             * @description False: they see their own tasks and jobs, and no schedules or events.
+             */
+            see_all: boolean;
+            /**
+             * Submit
+             * @description New tasks and jobs.
+             */
+            submit: boolean;
         };
         /**
          * Problem
@@ -3382,6 +3533,11 @@ export interface components {
             grace: number;
             /** Jitter */
             jitter: number;
+            /**
+             * Last Runs
+             * @description Newest first; none where they were not asked for
+             */
+            last_runs: components["schemas"]["RunShown"][];
             /** Name */
             name: string;
             /** Next At */
@@ -3409,7 +3565,10 @@ export interface components {
             runs: components["schemas"]["RunShown"][];
             /** Task */
             task: string;
-            /** Upcoming */
+            /**
+             * Upcoming
+             * @description Its next fires; jitter comes on top
+             */
             upcoming: string[];
             /**
              * When
@@ -3453,6 +3612,11 @@ export interface components {
             grace: number;
             /** Jitter */
             jitter: number;
+            /**
+             * Last Runs
+             * @description Newest first; none where they were not asked for
+             */
+            last_runs: components["schemas"]["RunShown"][];
             /** Name */
             name: string;
             /** Next At */
@@ -3475,7 +3639,10 @@ export interface components {
             revision: number;
             /** Task */
             task: string;
-            /** Upcoming */
+            /**
+             * Upcoming
+             * @description Its next fires; jitter comes on top
+             */
             upcoming: string[];
             /**
              * When
@@ -3539,9 +3706,16 @@ export interface components {
              * @example ada
              */
             name: string;
+            permissions: components["schemas"]["Permissions"];
             role: components["schemas"]["Role"];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+            /**
+             * Version
+             * @description Of the server.
+             * @example 0.1.0
+             */
+            version: string;
         };
         /**
          * Submission
@@ -4140,8 +4314,80 @@ export interface components {
             /** Stopping */
             stopping: number;
         };
+        /** WorkerDetail */
+        WorkerDetail: {
+            /**
+             * Alive
+             * @description It has not stopped, and its lease is not over
+             */
+            alive: boolean;
+            /**
+             * Heartbeat Age
+             * @description Seconds since its last heartbeat, by the clock of the ledger
+             */
+            heartbeat_age: number;
+            /**
+             * Holding
+             * @description The newest of what it holds; at most 100
+             */
+            holding: components["schemas"]["TaskSummary"][];
+            /** @description Tasks that it has claimed or runs */
+            holds: components["schemas"]["Count"];
+            /** Hostname */
+            hostname: string;
+            /** Id */
+            id: string;
+            /** Kind */
+            kind: string;
+            /**
+             * Last Heartbeat
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            last_heartbeat: string;
+            /**
+             * Lease
+             * @description Seconds without a heartbeat after which others rescue its tasks
+             */
+            lease: number;
+            /** Pid */
+            pid: number;
+            /** Queues */
+            queues: string[];
+            /**
+             * Started At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            started_at: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "active" | "idle" | "stopping" | "stopped";
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Tasks Completed */
+            tasks_completed: number;
+            /** Tasks Failed */
+            tasks_failed: number;
+            /** Version */
+            version: string;
+        };
         /** WorkerShown */
         WorkerShown: {
+            /**
+             * Alive
+             * @description It has not stopped, and its lease is not over
+             */
+            alive: boolean;
+            /**
+             * Heartbeat Age
+             * @description Seconds since its last heartbeat, by the clock of the ledger
+             */
+            heartbeat_age: number;
+            /** @description Tasks that it has claimed or runs */
+            holds: components["schemas"]["Count"];
             /** Hostname */
             hostname: string;
             /** Id */
@@ -4259,6 +4505,8 @@ export type AttemptState = components['schemas']['AttemptState'];
 export type AuditShown = components['schemas']['AuditShown'];
 export type Batch = components['schemas']['Batch'];
 export type BatchSubmitted = components['schemas']['BatchSubmitted'];
+export type BreakerChange = components['schemas']['BreakerChange'];
+export type BreakerHistory = components['schemas']['BreakerHistory'];
 export type BreakerShown = components['schemas']['BreakerShown'];
 export type BreakerStatus = components['schemas']['BreakerStatus'];
 export type BulkAnswer = components['schemas']['BulkAnswer'];
@@ -4280,6 +4528,7 @@ export type EdgeKind = components['schemas']['EdgeKind'];
 export type EdgeShown = components['schemas']['EdgeShown'];
 export type ErrorEntry = components['schemas']['ErrorEntry'];
 export type EventSent = components['schemas']['EventSent'];
+export type EventShown = components['schemas']['EventShown'];
 export type ExplanationShown = components['schemas']['ExplanationShown'];
 export type FailureShown = components['schemas']['FailureShown'];
 export type Failures = components['schemas']['Failures'];
@@ -4310,12 +4559,14 @@ export type OutcomesOfName = components['schemas']['OutcomesOfName'];
 export type OutcomesOfQueue = components['schemas']['OutcomesOfQueue'];
 export type OverviewShown = components['schemas']['OverviewShown'];
 export type PageAuditShown = components['schemas']['Page_AuditShown_'];
+export type PageEventShown = components['schemas']['Page_EventShown_'];
 export type PageJobEventShown = components['schemas']['Page_JobEventShown_'];
 export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
 export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
 export type Percentiles = components['schemas']['Percentiles'];
+export type Permissions = components['schemas']['Permissions'];
 export type ProblemDocument = components['schemas']['ProblemDocument'];
 export type QueueLimit = components['schemas']['QueueLimit'];
 export type QueueRate = components['schemas']['QueueRate'];
@@ -4360,6 +4611,7 @@ export type UserAnswer = components['schemas']['UserAnswer'];
 export type UsersAnswer = components['schemas']['UsersAnswer'];
 export type Word = components['schemas']['Word'];
 export type WorkerCounts = components['schemas']['WorkerCounts'];
+export type WorkerDetail = components['schemas']['WorkerDetail'];
 export type WorkerShown = components['schemas']['WorkerShown'];
 export type Wrong = components['schemas']['Wrong'];
 export type HeadraceServerFacesAsynctaskflowQueueDepths = components['schemas']['headrace__server__faces__asynctaskflow__QueueDepths'];
@@ -4419,6 +4671,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BreakerShown"][];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_changes_api_v1_breakers__service__history_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                service: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakerHistory"];
                 };
             };
             /** @description A problem */
@@ -4685,6 +4968,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Retried"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_events_api_v1_events_get: {
+        parameters: {
+            query?: {
+                name?: string | null;
+                /** @description Of the events of that name */
+                key?: string | null;
+                /** @description At most so many */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EventShown_"];
                 };
             };
             /** @description A problem */
@@ -5459,7 +5779,12 @@ export interface operations {
     };
     list_schedules_api_v1_schedules_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many of its next fires are told */
+                fires?: number;
+                /** @description How many of the last runs of each are told */
+                runs?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5521,7 +5846,10 @@ export interface operations {
     };
     get_schedule_api_v1_schedules__name__get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many of its next fires are told */
+                fires?: number;
+            };
             header?: never;
             path: {
                 name: string;
@@ -7041,7 +7369,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkerShown"];
+                    "application/json": components["schemas"]["WorkerDetail"];
                 };
             };
             /** @description A problem */

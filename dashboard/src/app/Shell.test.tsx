@@ -94,7 +94,7 @@ it.each([
 ])("leads to what the role allows", async (session, titles) => {
   open("/", session);
   const navigation = await screen.findByRole("navigation", { name: "Main" });
-  expect(within(navigation).getAllByRole("link").map((link) => link.textContent)).toEqual(titles);
+  expect(within(navigation).getAllByRole("link").map((link) => link.textContent)).toEqual([...titles, "API"]);
 });
 
 it("tells who opens a page that their role forbids, and does not show it", async () => {

@@ -107,6 +107,9 @@ export function Shell({ panels }: { readonly panels: readonly Panel[] }) {
             </div>
           );
         })}
+        <p className={styles.version}>
+          Headrace {session.version} · <a href="/api/docs">API</a>
+        </p>
       </nav>
       <main id="content" className={styles.content} tabIndex={-1}>
         <ReconnectBanner />

@@ -19,10 +19,29 @@ export const admin: Session = {
   kind: "session",
   csrf: "c",
   expires_at: null,
+  version: "0.1.0",
+  permissions: { submit: true, control: true, operate: true, administer: true, see_all: true, manage_tokens: true },
 };
-export const viewer: Session = { ...admin, name: "vic", role: "viewer", scopes: ["read"] };
-export const operator: Session = { ...admin, name: "olu", role: "operator", scopes: ["control", "read", "submit"] };
-export const user: Session = { ...operator, name: "uma", role: "user" };
+export const viewer: Session = {
+  ...admin,
+  name: "vic",
+  role: "viewer",
+  scopes: ["read"],
+  permissions: { submit: false, control: false, operate: false, administer: false, see_all: true, manage_tokens: true },
+};
+export const operator: Session = {
+  ...admin,
+  name: "olu",
+  role: "operator",
+  scopes: ["control", "read", "submit"],
+  permissions: { ...admin.permissions, administer: false },
+};
+export const user: Session = {
+  ...operator,
+  name: "uma",
+  role: "user",
+  permissions: { ...operator.permissions, operate: false, see_all: false },
+};
 
 export interface Asked {
   readonly method: string;

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 
 import { api, call, useListing, type wire } from "@/api";
-import { Chart, Empty, StateBadge, Table, Time, type Column, type Series } from "@/ui";
+import { Chart, Empty, Section, StateBadge, Table, Time, type Column, type Series } from "@/ui";
 
 import { isOver } from "../following";
 import { chartOf } from "./chart";
@@ -39,7 +39,7 @@ export default function JobEvents({ job }: { readonly job: wire.JobShown }) {
   return (
     <div className="stack">
       {chart.times.length > 1 && (
-        <div className="card">
+        <Section title="Progress">
           <Chart
             title="Tasks that ended"
             times={chart.times}
@@ -48,7 +48,7 @@ export default function JobEvents({ job }: { readonly job: wire.JobShown }) {
               values: chart[series.id],
             }))}
           />
-        </div>
+        </Section>
       )}
       <Table
         label="Events of the job"

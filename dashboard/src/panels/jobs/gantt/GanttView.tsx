@@ -269,13 +269,25 @@ function Gantt({ job, groups, rows, more, fold }: GanttProps) {
             >
               <div className={classes(styles.names, row.kind === "task" && row.isInGroup && styles.inside)} data-names="">
                 <RowName row={row} fold={fold} more={() => more(row.group.id)} />
+                {(row.kind !== "task" || !row.isInGroup) && row.kind !== "more" && (
+                  <span className={styles.level} title={`Level ${row.group.level}`}>
+                    L{row.group.level}
+                  </span>
+                )}
               </div>
               <div className={styles.track}>
                 {ticks.map((tick) => (
                   <i key={tick.time} style={{ left: `${partAt(span, tick.time) * 100}%` }} />
                 ))}
-                {barsOf(row, now).map((bar) => (
-                  <Bar key={`${bar.kind} ${bar.from}`} bar={bar} span={span} row={row} />
+                {barsOf(row, now).map((bar, place, bars) => (
+                  <Bar
+                    key={`${bar.kind} ${bar.from}`}
+                    bar={bar}
+                    span={span}
+                    row={row}
+                    width={width}
+                    isLast={place === bars.length - 1}
+                  />
                 ))}
               </div>
             </li>
@@ -345,9 +357,15 @@ interface BarProps {
   readonly bar: GanttBar;
   readonly span: Span;
   readonly row: GanttRow;
+  /** Pixels of the whole track. */
+  readonly width: number;
+  readonly isLast: boolean;
 }
 
-function Bar({ bar, span, row }: BarProps) {
+/** Pixels that a length of time needs, with its shape before it. */
+const LABEL = 76;
+
+function Bar({ bar, span, row, width, isLast }: BarProps) {
   const left = partAt(span, bar.from);
   const right = partAt(span, bar.to);
   if (right < 0 || left > 1) return null;
@@ -355,6 +373,7 @@ function Bar({ bar, span, row }: BarProps) {
   const from = Math.max(-0.5, left);
   const to = Math.min(1.5, right);
   const seconds = (bar.to - bar.from) / 1000;
+  const isInside = (to - from) * width >= LABEL;
   const said =
     bar.kind === "wait"
       ? `waited ${durationText(seconds)}`
@@ -367,11 +386,11 @@ function Bar({ bar, span, row }: BarProps) {
       style={{ left: `${from * 100}%`, width: `${(to - from) * 100}%` }}
       title={`${rowName(row)}: ${said}\nfrom ${localTime(new Date(bar.from))} here\n${utcTime(new Date(bar.from))}`}
     >
-      {bar.kind !== "wait" && (
-        <>
+      {bar.kind !== "wait" && (isInside || isLast) && (
+        <span className={classes(styles.label, !isInside && (to > 0.8 ? styles.before : styles.behind))} aria-hidden="true">
           <Glyph tone={bar.tone} size={11} />
-          <span className={styles.length}>{durationText(seconds)}</span>
-        </>
+          {durationText(seconds)}
+        </span>
       )}
       <span className="visually-hidden">{said}</span>
     </div>

@@ -138,7 +138,7 @@ export default function GraphView(props: GraphViewProps) {
         <div className={styles.buttons} role="toolbar" aria-label="Look of the graph">
           <IconButton label="Larger" icon={<PlusIcon />} onClick={() => graph.current?.larger()} />
           <IconButton label="Smaller" icon={<MinusIcon />} onClick={() => graph.current?.smaller()} />
-          <IconButton label="Show all of it" icon={<FitIcon />} onClick={() => graph.current?.fit()} />
+          <IconButton label="Fit to the screen" icon={<FitIcon />} onClick={() => graph.current?.fit()} />
         </div>
         <Button kind="quiet" onClick={showTable}>
           As a table
@@ -189,7 +189,7 @@ export default function GraphView(props: GraphViewProps) {
       </div>
       <Legend outline={outline} />
       <p id="graph-keys" className={styles.keys}>
-        Drag or scroll to move, Ctrl and scroll (or pinch) to zoom. Keys: arrows move, + and − zoom, 0 shows all of it, Shift with
+        Drag or scroll to move, Ctrl and scroll (or pinch) to zoom. Keys: arrows move, + and − zoom, 0 fits it to the screen, Shift with
         arrows goes from task to task, Enter opens.
       </p>
     </div>

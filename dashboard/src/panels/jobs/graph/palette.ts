@@ -28,14 +28,15 @@ export interface Palette {
   readonly edges: readonly string[];
 }
 
-const FILLS: Readonly<Record<Tone, string>> = {
-  good: "--series-6",
-  bad: "--series-2",
-  ended: "--line-strong",
-  active: "--series-1",
-  warn: "--series-4",
-  waiting: "--line",
-  blocked: "--state-blocked-tint",
+/** Which colour, and how much of it: what has not begun stands back, but can be told from the ground. */
+const FILLS: Readonly<Record<Tone, readonly [string, number]>> = {
+  good: ["--series-6", 1],
+  bad: ["--series-2", 1],
+  ended: ["--line-strong", 1],
+  active: ["--series-1", 1],
+  warn: ["--series-4", 1],
+  waiting: ["--state-waiting", 0.3],
+  blocked: ["--state-blocked", 0.3],
 };
 
 export function readPalette(root: Element = document.documentElement): Palette {
@@ -44,7 +45,11 @@ export function readPalette(root: Element = document.documentElement): Palette {
   const tones = Object.fromEntries(
     TONES.map((tone) => [
       tone,
-      { ink: read(`--state-${tone}`), tint: read(`--state-${tone}-tint`), fill: read(FILLS[tone]) },
+      {
+        ink: read(`--state-${tone}`),
+        tint: read(`--state-${tone}-tint`),
+        fill: mixed(read(FILLS[tone][0]), read("--surface"), FILLS[tone][1]),
+      },
     ]),
   ) as Record<Tone, ToneColours>;
   return {
@@ -68,6 +73,15 @@ export function watchTheme(changed: () => void): () => void {
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   return () => observer.disconnect();
+}
+
+/** So much of one colour, the rest of the other. */
+export function mixed(colour: string, other: string, part: number): string {
+  if (part >= 1) return colour;
+  const from = channels(other);
+  const to = channels(colour);
+  const parts = from.map((value, at) => Math.round(value + ((to[at] ?? 0) - value) * part));
+  return `#${parts.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /** #rrggbb or #rgb as numbers from 0 to 255; gray for anything else. */

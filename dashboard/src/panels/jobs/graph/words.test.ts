@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { group, node } from "../testing";
 import { pixelsOf } from "./blockImages";
 import { FittingText } from "./fitting";
-import { channels, readPalette } from "./palette";
+import { channels, mixed, readPalette } from "./palette";
 import { groupLine, memberLine, singleLine } from "./words";
 
 const NOW = Date.parse("2026-05-01T08:00:10Z");
@@ -42,6 +42,8 @@ describe("a block from afar", () => {
     expect(channels("#0a7d89")).toEqual([10, 125, 137]);
     expect(channels("#fff")).toEqual([255, 255, 255]);
     expect(channels("gray")).toEqual([128, 128, 128]);
+    expect(mixed("#ff0000", "#ffffff", 0.5)).toBe("#ff8080");
+    expect(mixed("#ff0000", "#ffffff", 1)).toBe("#ff0000");
     const palette = readPalette();
     const tones = { ...palette.tones, good: { ...palette.tones.good, fill: "#010203" }, bad: { ...palette.tones.bad, fill: "#040506" } };
     const pixels = pixelsOf([node(1, "a", { state: "completed" }), node(2, "a", { state: "failed" })], { ...palette, tones });

@@ -162,7 +162,7 @@ function Lines({ lines, follows, stopFollowing, earlier }: LinesProps) {
               <Link to={`/tasks/${line.task}`} className={styles.task} tabIndex={-1}>
                 #{line.task}
               </Link>
-              <span className={classes(styles.stream, isBad(line.stream) && styles.bad)}>{line.stream}</span>
+              <span className={classes(styles.stream, isBad(line.stream) && styles.bad, line.stream === "warning" && styles.warn)}>{line.stream}</span>
               <span>{line.text}</span>
             </div>
           ))}

@@ -1,6 +1,6 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Paths are relative, so the project's may have spaces.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check docs docs-serve pages requirements bench clean
+.PHONY: help demo dashboard dashboard-check test test-all check docs docs-serve pages requirements bench clean
 
 # What a caller's shell says about Python must not leak into the project's own environment.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
@@ -18,7 +18,14 @@ help: ## Show what can be made
 
 demo: ## Install the core and watch tasks survive a killed worker
 	@sh tools/install core
+	@sh tools/dashboard build --optional
 	@.venv/bin/headrace demo
+
+dashboard: ## Build the dashboard into the server (node of the machine, or from PyPI)
+	@sh tools/dashboard build
+
+dashboard-check: ## Check the dashboard's types and run its unit tests
+	@sh tools/dashboard check
 
 test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 	@sh tools/install test
@@ -26,6 +33,8 @@ test: ## Run the tests, one process a core (each starts a private PostgreSQL)
 
 test-all: ## Run every test, with the crash tests at full size and the parts that are large to install
 	@sh tools/install all
+	@sh tools/dashboard parts --optional
+	@sh tools/dashboard build --optional
 	@HEADRACE_TEST_SIZE=full HEADRACE_TEST_ONLY_SIZED=$(ONLY_SIZED) HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-random}" $(PYTEST) $(ARGS)
 
 check: ## Lint, formatting, types and layers
@@ -63,4 +72,5 @@ bench: ## Measure headrace against its peers and write docs/explanation/performa
 
 clean: ## Remove the environment and every cache
 	rm -rf .venv .cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf dashboard/node_modules src/headrace/server/static
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +

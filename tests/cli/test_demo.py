@@ -5,6 +5,7 @@ import re
 import sys
 from typing import Any, cast
 
+import httpx
 import pexpect
 import psutil
 import pytest
@@ -28,6 +29,7 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
     seen = ""
     for words in (
         "one SQLite file",
+        r"look on while it works, .*http://127\.0\.0\.1:\d+",
         "hello world",
         "300 small tasks done",
         "came through on attempt 3",
@@ -41,16 +43,34 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
         "reserve and charge were not done again",
         "complete, and in order",
         "sound, nothing lost",
-        pexpect.EOF,
+        "Ctrl-C ends it",
     ):
         demo.expect(words)
         seen += demo.before + (demo.after if isinstance(demo.after, str) else "")
+    _look_at(_ESCAPES.sub("", seen))
+    below = psutil.Process(demo.pid).children(recursive=True)
+    demo.sendintr()
+    demo.expect(pexpect.EOF)
     demo.close()
     assert demo.exitstatus == 0
+    wait_until(lambda: not psutil.wait_procs(below, timeout=0)[1], timeout=60)
     text = _ESCAPES.sub("", seen)
     assert re.search(r"pending \d+ +running \d+ +completed [1-9]\d* +failed \d+", text), "no summary while it ran"
     # It was drawn over and over while the demo waited, and what it counts moved.
     assert len(set(re.findall(r"completed (\d+) ", text))) > 2
+
+
+def _look_at(text: str) -> None:
+    """It stays, with the address shown: its pages, or the word that they are not built, and what it has done."""
+    url = re.findall(r"http://127\.0\.0\.1:\d+", text)[-1]
+    page = httpx.get(url, headers={"Accept": "text/html"})
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "Headrace" in page.text
+    jobs = httpx.get(f"{url}/api/v1/jobs").json()["items"]
+    assert ("album", "completed") in [(job["name"], job["state"]) for job in jobs]
+    wait_until(
+        lambda: any(worker["state"] != "stopped" for worker in httpx.get(f"{url}/api/v1/workers").json()), timeout=60
+    )
 
 
 def test_without_the_libraries_for_tables_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

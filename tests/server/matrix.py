@@ -94,10 +94,17 @@ class Things:
         await self._app.jobs.acancel(id)
         return str(id)
 
+    async def registered(self) -> str:
+        return "add"
+
     async def queue(self) -> str:
         return "mail"
 
     async def service(self) -> str:
+        return "chat"
+
+    async def opened_service(self) -> str:
+        await self._app.engine.run(lambda store: store.open_breaker("chat", by="w1", timeout=60))
         return "chat"
 
     async def schedule(self) -> str:
@@ -141,7 +148,10 @@ _V1 = "/api/v1"
 ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/api/openapi.json"): Row(allowed=EVERYBODY, status=200),
     ("GET", "/api/docs"): Row(allowed=EVERYBODY, status=200),
-    ("GET", "/docs/oauth2-redirect"): Row(allowed=EVERYBODY, status=200),
+    # What the first page shows, and what can be submitted.
+    ("GET", f"{_V1}/overview"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/registry"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/registry/{{name}}"): Row(allowed=KNOWN, status=200, thing="registered"),
     # Tasks.
     ("POST", f"{_V1}/tasks"): Row(allowed=SUBMITS, status=201, body=_ADD),
     ("POST", f"{_V1}/tasks/batch"): Row(allowed=SUBMITS, status=201, body={"tasks": [_ADD, _ADD]}),
@@ -154,6 +164,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/tasks/{{id}}/attempts"): Row(allowed=SEES, status=200, thing="task"),
     ("GET", f"{_V1}/tasks/{{id}}/result"): Row(allowed=SEES, status=409, thing="task"),
     ("GET", f"{_V1}/tasks/{{id}}/logs"): Row(allowed=SEES, status=200, thing="task"),
+    ("GET", f"{_V1}/tasks/{{id}}/logs/download"): Row(allowed=SEES, status=200, thing="task"),
+    ("GET", f"{_V1}/tasks/{{id}}/explain"): Row(allowed=SEES, status=200, thing="task"),
+    ("POST", f"{_V1}/tasks/{{id}}/clear"): Row(allowed=CONTROLS, status=200, thing="dead_letter"),
+    ("POST", f"{_V1}/tasks/{{id}}/reenqueue"): Row(allowed=CONTROLS, status=201, thing="task"),
     ("DELETE", f"{_V1}/tasks/{{id}}"): Row(allowed=CONTROLS, status=204, thing="task"),
     ("POST", f"{_V1}/tasks/{{id}}/retry"): Row(allowed=CONTROLS, status=200, thing="dead_letter"),
     ("POST", f"{_V1}/tasks/{{id}}/cancel"): Row(allowed=CONTROLS, status=200, thing="task"),
@@ -189,6 +203,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("PUT", f"{_V1}/queues/{{name}}/limit"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),
     ("PUT", f"{_V1}/queues/{{name}}/rate"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),
     ("GET", f"{_V1}/dead-letters"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/dead-letters/groups"): Row(allowed=KNOWN, status=200),
     ("POST", f"{_V1}/dead-letters/replay"): Row(allowed=OPERATES, status=200, body=_SOME),
     ("POST", f"{_V1}/dead-letters/discard"): Row(allowed=OPERATES, status=200, body=_SOME),
     ("POST", f"{_V1}/dead-letters/{{id}}/replay"): Row(allowed=CONTROLS, status=200, thing="dead_letter"),
@@ -211,8 +226,10 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/workers"): Row(allowed=KNOWN, status=200),
     ("GET", f"{_V1}/workers/{{id}}"): Row(allowed=KNOWN, status=200, thing="worker"),
     ("GET", f"{_V1}/breakers"): Row(allowed=KNOWN, status=200),
-    ("POST", f"{_V1}/breakers/{{service}}/reset"): Row(allowed=OPERATES, status=200, thing="service"),
+    ("GET", f"{_V1}/breakers/{{service}}/history"): Row(allowed=KNOWN, status=200, thing="opened_service"),
+    ("POST", f"{_V1}/breakers/{{service}}/reset"): Row(allowed=OPERATES, status=200, thing="opened_service"),
     ("POST", f"{_V1}/breakers/{{service}}/open"): Row(allowed=OPERATES, status=200, thing="service"),
+    ("GET", f"{_V1}/events"): Row(allowed=OVERSEES, status=200),
     ("POST", f"{_V1}/events"): Row(allowed=OPERATES, status=201, body={"event": "paid", "key": "17"}),
     ("GET", f"{_V1}/audit"): Row(allowed=ADMINISTERS, status=200),
     # Probes and metrics.

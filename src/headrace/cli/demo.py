@@ -22,6 +22,7 @@ from headrace.core.states import TaskState
 
 if TYPE_CHECKING:
     from headrace.cli.demo_screen import Screen
+    from headrace.cli.demo_server import DemoServer
 
 _TARGET = "headrace.cli.demo_tasks:app"
 _PATIENCE = 60.0
@@ -52,22 +53,30 @@ def _show(folder: Path, tasks: int, *, json: bool) -> dict[str, Any]:
 
     if json:
         return _Demo(folder, Silent()).run(tasks)
-    if not console.is_terminal:
-        return _Demo(folder, Lines(console)).run(tasks)
+    from headrace.cli.demo_server import DemoServer
     from headrace.cli.demo_tasks import app
 
-    with LiveScreen(console, app.tasks.counts) as screen:
-        return _Demo(folder, screen).run(tasks)
+    app.upgrade()
+    with DemoServer(_TARGET, folder / "server.log") as server:
+        if not console.is_terminal:
+            return _Demo(folder, Lines(console), server.invitation).run(tasks)
+        with LiveScreen(console, app.tasks.counts) as screen:
+            demo = _Demo(folder, screen, server.invitation)
+            summary = demo.run(tasks)
+        if not summary["violations"] and not summary["lost"]:
+            demo.stay(server)
+        return summary
 
 
 class _Demo:
-    def __init__(self, folder: Path, screen: "Screen") -> None:
+    def __init__(self, folder: Path, screen: "Screen", invitation: str | None = None) -> None:
         from headrace.cli import demo_tasks
 
         self.tasks = demo_tasks
         self.app = demo_tasks.app
         self.folder = folder
         self.screen = screen
+        self._invitation = invitation
         self._step = 0
         self._replacement: subprocess.Popen[bytes] | None = None
         self._resumed = 0  # steps of a durable task that were not done again
@@ -76,7 +85,9 @@ class _Demo:
     def run(self, count: int) -> dict[str, Any]:
         began = time.monotonic()
         self.app.upgrade()
-        self._say(f"one SQLite file, no server: {escape(str(self.folder))}/demo.db")
+        self._say(f"one SQLite file, no database server: {escape(str(self.folder))}/demo.db")
+        if self._invitation is not None:
+            self._say(f"look on while it works, {self._invitation}")
         handles = self.tasks.work.enqueue_many({"n": n} for n in range(count))
         greeting = self.tasks.greet.enqueue(name="world")
         flaky = self.tasks.flaky.enqueue(seed=1)
@@ -122,6 +133,17 @@ class _Demo:
             "violations": [str(violation) for violation in violations],
             "seconds": round(time.monotonic() - began, 1),
         }
+
+    def stay(self, server: "DemoServer") -> None:
+        """With a worker, so that what is enqueued on a page runs. Ctrl-C is how it ends, and no failure."""
+        worker = self._start()
+        try:
+            console.print(f"It stays, with a worker: {server.invitation}\nCtrl-C ends it, and removes its folder.")
+            server.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self._stop(worker)
 
     def _say(self, text: str) -> None:
         self._step += 1

@@ -11,7 +11,7 @@ from headrace.cli.target import Database, Json, Namespace, load_app, place_of, r
 from headrace.cli.tasks import Id
 
 if TYPE_CHECKING:
-    from headrace.cli.reasons import Explanation
+    from headrace.client.reasons import Explanation
     from headrace.store.base import Store
 
 EXPLAIN = examples("headrace explain 42", "headrace explain 42 --database tasks:app")
@@ -24,7 +24,9 @@ def explain(id: Id, database: Database = None, name: Namespace = "headrace", jso
 
     With an App as --database (tasks:app) it also says when the App has no task of that name.
     """
-    from headrace.cli.reasons import explained_by
+    from headrace.cli.output import redacted
+    from headrace.cli.showing import unknown
+    from headrace.client.reasons import explained_by
 
     known = None
     if database is not None and "://" not in database:
@@ -32,7 +34,10 @@ def explain(id: Id, database: Database = None, name: Namespace = "headrace", jso
         known = frozenset(name for task in app.registry.values() for name in (task.name, *task.aliases))
 
     async def read(store: "Store") -> "Explanation":
-        return await explained_by(store, id, known=known)
+        record = (await store.get([id])).get(id)
+        if record is None:
+            raise await unknown(store, id)
+        return await explained_by(store, record, known=known, shown=redacted)
 
     explanation = with_store(database, name, read)
     if json:

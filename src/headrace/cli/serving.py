@@ -102,14 +102,20 @@ def server(
     listener = given_socket or listening(options, listen)
     url = url_of(listener)
     # Imported here: nobody else needs a web framework.
+    from headrace.server.dashboard import is_built
     from headrace.server.running import run
 
     def serving() -> None:
         if number == 1:
             open_door = "" if options.auth else ", without users"
-            _say(f"headrace serves its API on {url}{open_door}; what it can do is on {url}/api/docs")
+            pages = f"the dashboard is on {url}/" if is_built() else "the dashboard is not built (make dashboard)"
+            _say(f"headrace serves its API on {url}{open_door}; {pages}, what the API can do on {url}/api/docs")
 
-    code = run(app, options, listener, made_admin=_say_token, serving=serving)
+    def made_admin(secret: str) -> None:
+        _say(f"first run: made the user admin; its token is shown this once: {secret}")
+        _say(f"to log in to the dashboard it needs a password: headrace users password admin --database {target}")
+
+    code = run(app, options, listener, made_admin=made_admin, serving=serving)
     raise typer.Exit(code)
 
 
@@ -155,10 +161,6 @@ def _bytes(amount: str | None) -> int | None:
         return None if amount is None else memory_bytes(amount, name="--body-limit")
     except OptionError as error:
         raise CommandError(str(error)) from None
-
-
-def _say_token(secret: str) -> None:
-    _say(f"first run: made the user admin; its token is shown this once: {secret}")
 
 
 def _say(line: str) -> None:

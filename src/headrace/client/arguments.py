@@ -48,6 +48,10 @@ class Arguments:
         return self._compiled
 
     @property
+    def signature(self) -> inspect.Signature:
+        return self._signature
+
+    @property
     def required(self) -> list[str]:
         """The parameters that a call must give; what the worker provides is not among them."""
         empty = inspect.Parameter.empty
@@ -256,6 +260,11 @@ class _Compiled:
         self.may_hold_refused = not self.is_json or bool(self.raw) or rest_keywords
         self.takes_any = rest_keywords
         self._partial: TypeAdapter[dict[str, Any]] | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The annotations of what a call gives, by its key in the payload."""
+        return self._shape[1]
 
     @property
     def partial(self) -> "TypeAdapter[dict[str, Any]]":

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
 
@@ -14,6 +14,7 @@ from headrace.server import openapi, problems
 from headrace.server.auth.authenticating import CSRF_HEADER, Authenticator, OpenDoor
 from headrace.server.auth.logins import Logins
 from headrace.server.auth.passwords import Passwords
+from headrace.server.dashboard import Dashboard
 from headrace.server.live.serving import serving
 from headrace.server.middleware.bodies import Bodies
 from headrace.server.middleware.rates import Rates
@@ -21,12 +22,18 @@ from headrace.server.middleware.request_ids import HEADER, RequestIds
 from headrace.server.middleware.security import SecurityHeaders
 from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
+from headrace.server.overview.looking import Overview
+from headrace.server.parameters import known_parameters
 from headrace.server.probes import Probes
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
 _ROUTERS: tuple[tuple[str, str], ...] = (
     ("faces.asynctaskflow", ""),
+    ("routes.overview", "/api/v1"),
+    ("routes.registry", "/api/v1"),
     ("routes.tasks", "/api/v1"),
+    ("routes.task_acts", "/api/v1"),
+    ("routes.task_logs", "/api/v1"),
     ("routes.jobs", "/api/v1"),
     ("routes.queues", "/api/v1"),
     ("routes.dead_letters", "/api/v1"),
@@ -41,6 +48,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.session", "/api/v1"),
     ("routes.tokens", "/api/v1"),
     ("routes.users", "/api/v1"),
+    ("documentation", ""),
     ("live.streams", "/api/v1"),
     ("live.sockets", ""),
 )
@@ -68,7 +76,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
         description=openapi.DESCRIPTION,
         openapi_tags=openapi.TAGS,
         lifespan=lifespan,
-        docs_url="/api/docs",
+        docs_url=None,  # FastAPI's own page loads its scripts from elsewhere
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
@@ -77,12 +85,14 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.authenticate = authenticate
     api.state.passwords = passwords
     api.state.probes = Probes()
+    api.state.overview = Overview(app)
     api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)
     _surround(api, options, authenticate)
     for module, prefix in _ROUTERS:
-        api.include_router(_router(module), prefix=prefix)
+        api.include_router(_router(module), prefix=prefix, dependencies=[Depends(known_parameters)])
+    api.router.default = Dashboard(api.router.default)
     return api
 
 

@@ -9,7 +9,7 @@ from headrace.client.options import OptionArguments
 from headrace.core.task import After, NewTask
 from headrace.server.auth.caller import Caller
 from headrace.server.models.jobs import NewNode
-from headrace.server.problems import Problem
+from headrace.server.problems import Problem, named_by
 from headrace.server.submitting import command, owned
 from headrace.workflows.graph import Graph, Node
 
@@ -25,13 +25,14 @@ def drawn(
     """
     graph = Graph("of a request")
     nodes: dict[str, Node] = {}
-    for node in given:
-        waits = [_found(nodes, key) for key in node.after]
-        made = graph.add(_part(app, node, nodes), after=waits, kind=node.kind)
-        if node.key is not None:
-            if node.key in nodes:
-                raise Problem(422, "Bad graph", f"two tasks have the key {node.key!r}")
-            nodes[node.key] = made
+    for place, node in enumerate(given):
+        with named_by(f"/tasks/{place}"):
+            waits = [_found(nodes, key) for key in node.after]
+            made = graph.add(_part(app, node, nodes), after=waits, kind=node.kind)
+            if node.key is not None:
+                if node.key in nodes:
+                    raise Problem(422, "Bad graph", f"two tasks have the key {node.key!r}")
+                nodes[node.key] = made
     before = tuple(After(task=id) for id in after)
     return [owned(caller, _placed(task, job, before)) for task in graph.prepare().tasks]
 

@@ -19,6 +19,8 @@ Tasks, jobs, queues, schedules and workers of one ledger.
 - **Lists** are read page by page: give `cursor` the `next` of the page before.
 """
 TAGS: list[dict[str, Any]] = [
+    {"name": "overview", "description": "Rates, latencies, depths and failures at a glance."},
+    {"name": "registry", "description": "Which tasks can be submitted, and with which arguments."},
     {"name": "tasks", "description": "Submit, look at, retry, cancel and delete tasks."},
     {"name": "jobs", "description": "Groups and graphs of tasks."},
     {"name": "queues", "description": "Depths and lanes; pause, resume and limit."},

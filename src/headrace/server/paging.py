@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import Query, Request, Response
 
-from headrace.core.task import TaskRecord
+from headrace.client.searching import BEGINNING, Place
 from headrace.server.models.base import LARGEST
 from headrace.server.problems import Problem
 
@@ -43,12 +43,22 @@ def _bad() -> Problem:
     return Problem(422, "Bad cursor", "this cursor is of no page of this list; begin without one")
 
 
-def task_cursor(record: TaskRecord) -> str:
-    """Live tasks are sorted by their creation, ended ones by their end."""
-    return encode(_micros(record.finished_at or record.created_at), record.id)
+def search_place(cursor: str | None) -> Place:
+    """Where a search goes on."""
+    if cursor is None:
+        return BEGINNING
+    live, ended_at, ended_id = decode(cursor, 3)
+    if max(live, ended_id) > BEGINNING.live:
+        raise _bad()
+    return Place(live, ended_at, ended_id)
 
 
-def task_place(cursor: str | None) -> tuple[datetime, int] | None:
+def place_cursor(at: datetime, id: int) -> str:
+    return encode(_micros(at), id)
+
+
+def place_of(cursor: str | None) -> tuple[datetime, int] | None:
+    """An instant, and an id among those of that instant."""
     if cursor is None:
         return None
     micros, id = decode(cursor, 2)

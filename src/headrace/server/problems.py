@@ -1,7 +1,8 @@
 """RFC 9457: every error has one shape, whichever part of the server refused."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -130,6 +131,24 @@ def problem_of(error: Exception) -> Problem | None:
             return _of_headrace(error)
         case _:
             return None
+
+
+@contextmanager
+def named_by(pointer: str) -> Generator[None]:
+    """Of one part of a body: what is refused of it is told with its place."""
+    try:
+        yield
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None or problem.status >= 500:
+            raise
+        said = problem.detail or problem.title
+        wrong = {"where": "body", "pointer": pointer, "detail": said}
+        named = Problem(
+            problem.status, problem.title, f"{pointer}: {said}", type=problem.type, headers=problem.headers,
+            **{**problem.more, "errors": [wrong]},
+        )  # fmt: skip
+        raise named from error
 
 
 def unexpected(error: Exception) -> Problem:

@@ -12,13 +12,15 @@ from fastapi import FastAPI
 
 from headrace.app import App
 from headrace.client.accounts import digest_of, hint_of, new_secret
-from headrace.core.accounts import NewToken, Scope
+from headrace.core.accounts import NewAudit, NewToken, Scope
 from headrace.core.errors import SchemaError, StoreError
 from headrace.runtime.signals import stop_signals
 from headrace.server.application import create_application
+from headrace.server.auditing import DONE
 from headrace.server.options import ServerOptions
 
 FIRST_ADMIN = "admin"
+SERVER_NAME = "headrace server"  # in the audit log, where the server itself acts
 _GRACE = 10  # seconds that requests get to end
 _PAUSE = 0.5
 log = logging.getLogger("headrace.server")
@@ -122,9 +124,24 @@ async def _prepare(app: App, options: ServerOptions, made_admin: Callable[[str],
                 said = True
             await asyncio.sleep(_PAUSE)
         else:
-            if made and made_admin is not None:
-                made_admin(secret)
+            if made:
+                await _note_first_admin(app)
+                if made_admin is not None:
+                    made_admin(secret)
             return
+
+
+async def _note_first_admin(app: App) -> None:
+    """On the list of acts as well, by the server itself: nobody else was there to do it."""
+    entry = NewAudit(
+        actor=SERVER_NAME, act="users.add", subject=f"user/{FIRST_ADMIN}", detail='{"role":"admin"}', request=None
+    )
+    try:
+        ids = await app.engine.run(lambda store: store.write_audit([entry]))
+        await app.engine.run(lambda store: store.close_audit(ids, DONE))
+    except StoreError as error:
+        # The secret must be told all the same: nobody else ever will.
+        log.warning("that the first admin was made could not be written to the audit log: %s", error)
 
 
 async def add_first_admin(app: App, secret: str) -> bool:

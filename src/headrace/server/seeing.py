@@ -10,17 +10,23 @@ from headrace.core.errors import HeadraceError, PayloadError
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
 from headrace.core.task import AttemptRecord, JobRecord, TaskRecord
+from headrace.server.lives import REENQUEUED_FROM, RELATIVES, Life
+from headrace.server.models.base import LARGEST
 from headrace.server.models.jobs import EdgeShown, GraphShown, JobShown, NodeShown
 from headrace.server.models.tasks import (
     Approval,
     AttemptShown,
     LogLineShown,
+    Relatives,
+    RelativeShown,
     TaskDetail,
     TaskError,
     TaskSummary,
     Timings,
 )
 from headrace.store.base import LogLine
+from headrace.store.relations import Relative
+from headrace.telemetry.running import trace_of
 
 
 class Seeing:
@@ -59,17 +65,18 @@ class Seeing:
         return TaskError(error_class=error_class, message=self.text(message))
 
     def summary(self, record: TaskRecord) -> TaskSummary:
-        return TaskSummary(**self._summary(record, loads(record.options) if '"label"' in record.options else {}))
+        told = '"label"' in record.options or '"tags"' in record.options
+        return TaskSummary(**self._summary(record, loads(record.options) if told else {}))
 
-    def detail(
-        self, record: TaskRecord, attempts: Sequence[AttemptRecord], checkpoints: Mapping[str, str]
-    ) -> TaskDetail:
+    def detail(self, life: Life) -> TaskDetail:
+        record = life.record
         options = cast("dict[str, Any]", loads(record.options))
+        metadata = cast("dict[str, Any]", options.get("metadata") or {})
+        copied = metadata.get(REENQUEUED_FROM)
         return TaskDetail(
             **self._summary(record, options),
             arguments=self.arguments(record.arguments, record.codec),
-            metadata=self.value(options.get("metadata") or {}),
-            tags=[self._redaction.text(tag) for tag in options.get("tags") or ()],
+            metadata=self.value(metadata),
             losses=record.losses,
             critical=record.critical,
             claimed_at=record.claimed_at,
@@ -78,9 +85,25 @@ class Seeing:
             result_expires_at=record.result_expires_at,
             has_result=record.result is not None or record.result_ref is not None,
             timings=_timings(record),
-            approval=self._approval(record, checkpoints.get("approval")),
-            attempts=[self.attempt(attempt) for attempt in attempts],
+            approval=self._approval(record, life.checkpoints.get("approval")),
+            attempts=[self.attempt(attempt) for attempt in life.attempts],
+            parents=self._relatives(life.parents),
+            children=self._relatives(life.children),
+            job_name=self.text(life.job_name),
+            schedule=life.schedule,
+            trace_id=trace_of(record.options),
+            reenqueued_from=copied if isinstance(copied, int) and 0 < copied <= LARGEST else None,
         )
+
+    def _relatives(self, found: Sequence[Relative]) -> Relatives:
+        items = [
+            RelativeShown(
+                id=each.id, name=each.name, label=self.text(each.label), state=each.state, kind=each.kind,
+                passes=each.passes,
+            )
+            for each in found[:RELATIVES]
+        ]  # fmt: skip
+        return Relatives(items=items, more=len(found) > RELATIVES)
 
     def attempt(self, attempt: AttemptRecord) -> AttemptShown:
         return AttemptShown(
@@ -183,6 +206,7 @@ class Seeing:
             "finished_at": record.finished_at,
             "progress": self.json(record.progress),
             "error": self.error(record.error_class, record.error_message),
+            "tags": [self._redaction.text(str(tag)) for tag in options.get("tags") or ()],
         }
 
     def _approval(self, record: TaskRecord, stored: str | None) -> Approval | None:

@@ -43,8 +43,11 @@ from headrace.core.task import (
 )
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
+from headrace.store.figures import Figures
 from headrace.store.live import Live
+from headrace.store.relations import Relations
 from headrace.store.removing import Removal
+from headrace.store.skimming import Skimming
 from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
@@ -140,6 +143,15 @@ class LogLine:
     at: datetime
     stream: str
     line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    id: int
+    name: str
+    key: str
+    payload: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,6 +503,10 @@ class Schedules(Protocol):
         """Newest first, with what became of each. NotFound."""
         ...
 
+    async def last_runs(self, schedules: Sequence[int], *, each: int) -> dict[int, list[ScheduleRun]]:
+        """The last of each of these schedules, by their ids, newest first."""
+        ...
+
 
 class Queues(Protocol):
     async def pause(self, queue: str) -> None: ...
@@ -619,6 +635,18 @@ class Events(Protocol):
         """
         ...
 
+    async def events(
+        self,
+        *,
+        event: str | None = None,
+        key: str | None = None,
+        before: tuple[datetime, int] | None = None,
+        limit: int = 100,
+    ) -> list[EventRecord]:
+        """What was sent and is still kept, the last first; of one name, and of one key of that name, where it is said.
+        `before` is the (created_at, id) of the last one seen."""
+        ...
+
 
 class Administration(Protocol):
     """The schema can be asked for and changed on a store that is not open: it may have none yet."""
@@ -659,6 +687,9 @@ class Store(
     Schedules,
     Queues,
     Inspection,
+    Skimming,
+    Relations,
+    Figures,
     Checkpoints,
     Events,
     Subscriptions,

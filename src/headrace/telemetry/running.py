@@ -48,6 +48,12 @@ def fields_of(claim: ClaimedTask, *, worker: str | None = None, executor: str | 
         "ray_job_id": None,  # known where Ray runs the attempt
         "log_ref": log_ref(claim.id, claim.claim_no),
     }
-    if (found := _TRACEPARENT.search(claim.options)) is not None:
-        fields["trace_id"] = found[1]
+    if (trace := trace_of(claim.options)) is not None:
+        fields["trace_id"] = trace
     return fields
+
+
+def trace_of(options: str) -> str | None:
+    """The trace in which a task was enqueued, by its stored options."""
+    found = _TRACEPARENT.search(options)
+    return None if found is None else found[1]

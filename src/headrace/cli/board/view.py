@@ -10,7 +10,7 @@ from rich.text import Text
 
 from headrace.cli.board.snapshot import Rate, Snapshot, total
 from headrace.cli.output import ago, redacted, visible
-from headrace.cli.reasons import silent
+from headrace.client.reasons import silent
 from headrace.store.base import COUNTED_AT_MOST
 
 _ALWAYS = 10_000  # rows, where the height is nobody's concern

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from headrace.cli.diagnosis.findings import Finding, fine, problem, warning
-from headrace.cli.reasons import LIVE, serves, silent
+from headrace.client.reasons import LIVE, serves, silent
 from headrace.core.errors import HeadraceError
 from headrace.core.states import Reason, TaskState
 from headrace.core.task import QueueRecord, TaskFilter, WorkerRecord

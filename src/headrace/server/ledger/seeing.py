@@ -17,6 +17,7 @@ from headrace.core.task import AttemptRecord, JobRecord, NewTask, Outlined, Task
 from headrace.server.auth.caller import Caller
 from headrace.server.seeing import Seeing
 from headrace.store.base import LogLine
+from headrace.store.relations import Relative
 
 
 def sees_secrets(caller: Caller) -> bool:
@@ -53,6 +54,8 @@ class Curtain:
                 return self._job(value)
             case Outlined():
                 return self._outlined(value)
+            case Relative():
+                return value._replace(label=self._seeing.text(value.label))
             case ScheduleRecord():
                 return dataclasses.replace(value, task=self._call(value.task))
             case Mapping():

@@ -37,6 +37,17 @@ class LogIn(Strict):
     password: Annotated[SecretStr, Field(max_length=LONGEST, examples=["correct horse battery"])]
 
 
+class Permissions(BaseModel):
+    """What the caller may do, by role and scopes together: what a page shows, and what it hides."""
+
+    submit: bool = Field(description="New tasks and jobs.")
+    control: bool = Field(description="Acts on tasks and jobs of their own; an operator's, on all.")
+    operate: bool = Field(description="Bulk acts, queues, breakers, schedules, approvals and events.")
+    administer: bool = Field(description="Users and the audit log.")
+    see_all: bool = Field(description="False: they see their own tasks and jobs, and no schedules or events.")
+    manage_tokens: bool = Field(description="Make and revoke tokens of their own.")
+
+
 class SessionAnswer(BaseModel):
     """Who calls, and what they may do."""
 
@@ -47,6 +58,8 @@ class SessionAnswer(BaseModel):
     kind: TokenKind | None = Field(None, description="By what the caller is known.")
     csrf: str | None = Field(None, description="For the header X-CSRF-Token of every act by cookie.")
     expires_at: datetime | None = None
+    version: str = Field(description="Of the server.", examples=["0.1.0"])
+    permissions: Permissions
 
 
 class UserAnswer(BaseModel):

@@ -1,10 +1,12 @@
 """Dead letters over the wire: failed tasks that are kept for somebody to look at."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from headrace.server.models.base import Given, Name
+
+FailureKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
 
 
 class DeadLetterFilter(Given):
@@ -13,11 +15,13 @@ class DeadLetterFilter(Given):
     queue: list[Name] = Field(default_factory=list, max_length=100)
     name: list[Name] = Field(default_factory=list, max_length=100, examples=[["tasks.charge"]])
     owner: Name | None = None
+    group: FailureKey | None = Field(default=None, description="Of one failure: the `key` of its group")
     all: bool = Field(default=False, description="Whatever there is")
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
+    dry_run: bool = Field(default=False, description="Only count them")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not any((self.queue, self.name, self.owner, self.all)):
+        if not any((self.queue, self.name, self.owner, self.group, self.all)):
             raise ValueError("this would be every dead letter: narrow it down, or say all: true")
         return self

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from headrace.server.models.base import Given, Id, Json, Shown
+from headrace.server.models.base import Given, Id, Instant, Json, Page, Shown
 
 
 class NewEvent(Given):
@@ -15,3 +15,14 @@ class NewEvent(Given):
 
 class EventSent(Shown):
     id: Id
+
+
+class EventShown(Shown):
+    id: Id
+    name: str = Field(examples=["payment.received"])
+    key: str = Field(examples=["order-17"])
+    payload: Json = Field(description="Secrets are taken out")
+    created_at: Instant
+
+
+EventPage = Page[EventShown]

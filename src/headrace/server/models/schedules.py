@@ -64,6 +64,14 @@ class ScheduleChange(Given):
         return self
 
 
+class RunShown(Shown):
+    tick: Instant
+    manual: bool
+    task: int | None
+    status: RunStatus
+    fired_at: Instant
+
+
 class ScheduleShown(Shown):
     name: str
     task: str
@@ -78,19 +86,12 @@ class ScheduleShown(Shown):
     revision: int
     problem: str | None = Field(description="Why it does not fire although it is not paused")
     next_at: Instant | None
-    upcoming: list[Instant]
+    upcoming: list[Instant] = Field(description="Its next fires; jitter comes on top")
+    last_runs: list[RunShown] = Field(description="Newest first; none where they were not asked for")
     arguments: Json = Field(description="Of each run. Secrets are taken out")
     queue: str
     created_at: Instant
     changed_at: Instant
-
-
-class RunShown(Shown):
-    tick: Instant
-    manual: bool
-    task: int | None
-    status: RunStatus
-    fired_at: Instant
 
 
 class ScheduleDetail(ScheduleShown):

@@ -5,7 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from headrace.core.states import AttemptState, TaskState
+from headrace.core.task import EdgeKind
 from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Page, Seconds, Shown, When
+from headrace.server.models.counts import Count, SearchedShown
 
 MOST_TASKS = 1000  # of one batch
 
@@ -108,6 +110,7 @@ class TaskSummary(Shown):
     finished_at: Instant | None
     progress: Json = Field(description="The last that it said: value, total, message")
     error: TaskError | None
+    tags: list[str]
 
 
 class AttemptShown(Shown):
@@ -143,10 +146,25 @@ class Timings(Shown):
     ran: float | None = Field(description="The last execution")
 
 
+class RelativeShown(Shown):
+    """A task at the other end of an edge."""
+
+    id: Id
+    name: str
+    label: str | None
+    state: TaskState
+    kind: EdgeKind = Field(description="When the upper one lets the lower one run")
+    passes: bool = Field(description="The result of the upper one goes to the lower one")
+
+
+class Relatives(Shown):
+    items: list[RelativeShown] = Field(description="At most 100")
+    more: bool
+
+
 class TaskDetail(TaskSummary):
     arguments: Json = Field(description="By parameter. Secrets are taken out")
     metadata: dict[str, Json]
-    tags: list[str]
     losses: int
     critical: bool
     claimed_at: Instant | None
@@ -157,6 +175,12 @@ class TaskDetail(TaskSummary):
     timings: Timings
     approval: Approval | None = Field(description="Null when nobody had to approve it")
     attempts: list[AttemptShown]
+    parents: Relatives = Field(description="What it waits for, or waited for")
+    children: Relatives = Field(description="What waits for it, or waited for it")
+    job_name: str | None
+    schedule: str | None = Field(description="The schedule that enqueued it")
+    trace_id: str | None = Field(description="Of OpenTelemetry, where whoever enqueued it was traced")
+    reenqueued_from: int | None = Field(description="The task that it is a copy of")
 
 
 class TaskResult(Shown):
@@ -188,27 +212,101 @@ class CancelRequest(Given):
     reason: Literal["user", "killed", "stopped"] = "user"
 
 
+class ActShown(Shown):
+    kind: Literal["resume_queue", "retry_task", "approve_task", "look_at_task", "reset_breaker"]
+    subject: str = Field(description="The queue, the task or the service", examples=["mail"])
+
+
+class ReasonShown(Shown):
+    what: str = Field(examples=["its queue mail is paused"])
+    mend: str | None = Field(description="On the command line", examples=["headrace queues resume mail"])
+    act: ActShown | None = Field(description="The same, or a place to look at, for a button")
+
+
+class ExplanationShown(Shown):
+    """Why a task is where it is."""
+
+    id: Id
+    name: str
+    state: str = Field(description="With its reason, where it has one", examples=["failed/timeout"])
+    reasons: list[ReasonShown] = Field(description="All of them hold")
+
+
+class ClearRequest(Given):
+    dry_run: bool = Field(default=False, description="Only say what would run again")
+
+
+class ClearedShown(Shown):
+    id: Id
+    name: str
+    label: str | None
+    state: TaskState
+
+
+class Cleared(Shown):
+    dry_run: bool
+    count: Count
+    ids: list[int] = Field(description="What runs again, or would; of a dry run the first 1,000")
+    items: list[ClearedShown] = Field(description="The same, as they were before; of a dry run alone")
+
+
+class Reenqueue(Given):
+    """A copy of a task with what is given changed. Arguments: all of them anew by `args` and `kwargs`, those of `keep`
+    from the task as they are stored; or none of the three, and all are as they were."""
+
+    args: list[Json] | None = Field(default=None, max_length=1000)
+    kwargs: dict[str, Json] | None = Field(default=None, max_length=1000, examples=[{"user_id": 8}])
+    keep: list[Name] | None = Field(
+        default=None, max_length=1000, description="Arguments that are taken as they were", examples=[["password"]]
+    )
+    command: Command | None = Field(default=None, description="Of a command, in place of arguments")
+    queue: Name | None = None
+    priority: int | None = Field(default=None, ge=-(2**31), lt=2**31)
+    delay: Seconds | None = Field(default=None, description="Seconds from now")
+    run_at: When | None = Field(default=None, description="An instant, in place of a delay")
+    timeout: Seconds | None = Field(default=None, gt=0)
+    soft_timeout: Seconds | None = Field(default=None, gt=0)
+    max_age: Seconds | None = None
+    result_ttl: Seconds | None = None
+    tags: list[Name] | None = Field(default=None, max_length=100)
+    metadata: dict[str, Json] | None = Field(default=None, max_length=1000)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.delay is not None and self.run_at is not None:
+            raise ValueError("give either delay or run_at")
+        if self.command is not None and any(given is not None for given in (self.args, self.kwargs, self.keep)):
+            raise ValueError("a command has argv, not args and kwargs")
+        return self
+
+
 class Decision(Given):
     note: Note | None = Field(default=None, examples=["budget is fine"])
 
 
 class Criteria(Given):
-    """What a bulk act is about. An empty one is refused: say `all`."""
+    """What a bulk act is about, as a list is filtered. An empty one is refused: say `all`."""
 
     status: list[Name] = Field(default_factory=list, max_length=20, examples=[["failed"]])
     queue: list[Name] = Field(default_factory=list, max_length=100)
-    name: list[Name] = Field(default_factory=list, max_length=100)
+    name: list[Name] = Field(default_factory=list, max_length=100, description="With * at the end: what begins so")
+    error: list[Name] = Field(default_factory=list, max_length=20, examples=[["TimeoutError"]])
+    tag: list[Name] = Field(default_factory=list, max_length=20)
+    text: Name | None = None
+    id: list[Id] = Field(default_factory=list, max_length=1000)
     job: Id | None = None
     worker: Name | None = None
     dead_letter: bool | None = None
     owner: Name | None = None
     all: bool = Field(default=False, description="Whatever there is")
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
+    dry_run: bool = Field(default=False, description="Only count them")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        narrowed = any((self.status, self.queue, self.name, self.job, self.worker, self.owner)) or (
-            self.dead_letter is not None
+        named = (self.status, self.queue, self.name, self.error, self.tag, self.id)
+        narrowed = any(named) or any(
+            each is not None for each in (self.text, self.job, self.worker, self.owner, self.dead_letter)
         )
         if not narrowed and not self.all:
             raise ValueError("this would be every task there is: narrow it down, or say all: true")
@@ -216,10 +314,17 @@ class Criteria(Given):
 
 
 class BulkAnswer(Shown):
-    """How many tasks had which answer."""
+    """How many tasks had which answer; of a dry run, how many there are."""
 
+    dry_run: bool
+    count: Count = Field(description="Those that were acted on, or would be; a dry run counts up to 10,000")
     answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
 
 
-TaskPage = Page[TaskSummary]
+class TaskPage(Page[TaskSummary]):
+    searched: SearchedShown = Field(
+        description="Filters that no index serves look at tasks one by one, for a short time: how far they came"
+    )
+
+
 LogPage = Page[LogLineShown]

@@ -1,29 +1,36 @@
 """/dead-letters: what failed for good and is kept. They are tasks: look at one at /tasks/{id}."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from headrace.client.bulk import delete_all, retry_all
+from headrace.client.failing import failing
+from headrace.client.searching import Search
 from headrace.core.accounts import Role, Scope
-from headrace.core.task import TaskFilter
+from headrace.core.states import TaskState
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_task, seen_owner
 from headrace.server.models.base import PathId
+from headrace.server.models.counts import Failures
 from headrace.server.models.dead_letters import DeadLetterFilter
 from headrace.server.models.tasks import BulkAnswer, Retried, TaskPage
-from headrace.server.paging import Cursor, Limit, full, link_next, task_cursor, task_place
+from headrace.server.overview.showing import failures
+from headrace.server.paging import Cursor, Limit
 from headrace.server.problems import Problem
 from headrace.server.removing import delete_one
-from headrace.server.seeing import Seeing
+from headrace.server.searching import Word, Words, acted, counted, found_page, sought
 
 router = APIRouter(prefix="/dead-letters", tags=["dead letters"])
 
 Reader = Annotated[Caller, Depends(permit(Scope.READ))]
 Controller = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.USER))]
 Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
-Words = Annotated[list[Annotated[str, Query(max_length=300, pattern=r"^[^\x00]*$")]], Query(max_length=100)]
+_LOOKED_AT = 10_000  # of the newest, for groups
+_GROUPS = 200
+_PATIENCE = 1.0  # seconds to put them together
 
 
 @router.get("")
@@ -34,38 +41,52 @@ async def list_dead_letters(
     caller: Reader,
     queue: Words = [],  # noqa: B006
     name: Words = [],  # noqa: B006
-    owner: Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")] = None,
+    owner: Word = None,
+    group: Annotated[str | None, Query(pattern=r"^[0-9a-f]{20}$", description="Of one failure: its `key`")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> TaskPage:
     """Dead letters, the last to fail first. A user's own."""
-    criteria = TaskFilter(
-        dead_letter=True,
-        queues=tuple(queue),
-        names=tuple(name),
-        owner=seen_owner(caller, owner),
-        limit=limit,
-        before=task_place(cursor),
+    whose = seen_owner(caller, owner)
+    wanted = sought(app, dead_letter=True, queues=queue, names=name, owner=whose, failure=group)
+    return await found_page(app, wanted, request, response, limit=limit, cursor=cursor)
+
+
+@router.get("/groups")
+async def group_dead_letters(
+    app: TheApp,
+    caller: Reader,
+    queue: Words = [],  # noqa: B006
+    name: Words = [],  # noqa: B006
+    owner: Word = None,
+) -> Failures:
+    """The newest 10,000 by what went wrong: errors that are the same but for numbers, ids and quoted texts are one. A
+    user's own."""
+    wanted = sought(app, dead_letter=True, queues=queue, names=name, owner=seen_owner(caller, owner))
+    found = await app.engine.run(
+        lambda store: failing(store, wanted, most=_LOOKED_AT, groups=_GROUPS, seconds=_PATIENCE)
     )
-    found = await app.engine.run(lambda store: store.list(criteria))
-    next = task_cursor(found[-1]) if full(found, limit) else None
-    link_next(request, response, next)
-    seeing = Seeing(app)
-    return TaskPage(items=[seeing.summary(record) for record in found], next=next)
+    return failures(found)
 
 
 @router.post("/replay")
 async def replay_dead_letters(given: DeadLetterFilter, app: TheApp, caller: Operator) -> BulkAnswer:
     """Run all of them once more that the filter takes, with a fresh budget. What fails from now on is not taken."""
+    wanted = _sought(app, given)
+    if given.dry_run:
+        return await counted(app, wanted)
     async with audited(app, caller, "dead_letters.replay", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.aretry_where(**_filters(given)))
+        return acted(await retry_all(app.engine, wanted))
 
 
 @router.post("/discard")
 async def discard_dead_letters(given: DeadLetterFilter, app: TheApp, caller: Operator) -> BulkAnswer:
     """Remove all of them that the filter takes, for good."""
+    wanted = _sought(app, given)
+    if given.dry_run:
+        return await counted(app, wanted)
     async with audited(app, caller, "dead_letters.discard", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.adelete_where(**_filters(given)))
+        return acted(await delete_all(app.engine, wanted))
 
 
 @router.post("/{id}/replay")
@@ -93,6 +114,14 @@ async def _dead(app: TheApp, caller: Caller, id: int) -> None:
         raise Problem(409, "Not a dead letter", f"task {id} is {record.state} and no dead letter")
 
 
-def _filters(given: DeadLetterFilter) -> dict[str, Any]:
-    found = {"queues": given.queue, "names": given.name, "owner": given.owner, "limit": given.limit}
-    return {"dead_letter": True, **{name: value for name, value in found.items() if value not in (None, [])}}
+def _sought(app: TheApp, given: DeadLetterFilter) -> Search:
+    return sought(
+        app,
+        dead_letter=True,
+        states=(TaskState.FAILED,),
+        queues=given.queue,
+        names=given.name,
+        owner=given.owner,
+        failure=given.group,
+        limit=given.limit,
+    )

@@ -31,6 +31,7 @@ from headrace.store.http.jobs import WiredJob
 from headrace.store.http.verbs import VERBS, Form, Verb, form_of
 
 _SAID = (int, str, bool, list, tuple)
+_SUBJECTS = {"service": "breaker", "queue": "queue", "task": "task", "job": "job", "name": "schedule"}
 
 router = APIRouter(prefix="/ledger", tags=["ledger"])
 
@@ -73,7 +74,9 @@ async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Fo
         return await getattr(store, verb)(**allowed)
 
     if wanted.scope is Scope.CONTROL:
-        async with audited(app, caller, f"ledger.{verb}", wanted.subject, _said(allowed)):
+        if verb == "reset_breaker":
+            await _must_have_opened(app, arguments["service"])
+        async with audited(app, caller, f"ledger.{verb}", _subject(wanted, allowed), _said(allowed)):
             answer = await app.engine.run(act)
     else:
         try:
@@ -88,6 +91,18 @@ async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Fo
     if not sees_secrets(caller):
         answer = Curtain(app).answer(verb, answer)
     return form.write_answer(answer)
+
+
+async def _must_have_opened(app: App, service: str) -> None:
+    known = await app.engine.run(lambda store: store.breakers())
+    if all(breaker.service != service for breaker in known):
+        raise NotFound(f"no breaker {service!r} has ever opened, or was touched by hand")
+
+
+def _subject(wanted: Verb, arguments: Mapping[str, Any]) -> str:
+    """As the routes of the API call it, so that one list has all that was done to a thing."""
+    named = next((name for name in _SUBJECTS if isinstance(arguments.get(name), str | int)), None)
+    return wanted.subject if named is None else f"{_SUBJECTS[named]}/{arguments[named]}"
 
 
 def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,18 @@ What a schedule enqueues waits for nobody's approval. So who makes it run (creat
 one who may run its task directly; to pause or remove it any operator may.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from headrace.app import App
 from headrace.client.options import OptionArguments
 from headrace.client.schedules import Changes, ScheduleView
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
+from headrace.core.schedule import ScheduleRun
 from headrace.server.access import Overseer, TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
@@ -34,13 +36,18 @@ from headrace.server.submitting import require_direct
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
 Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
+Fires = Annotated[int, Query(ge=0, le=100, description="How many of its next fires are told")]
+Runs = Annotated[int, Query(ge=0, le=20, description="How many of the last runs of each are told")]
 _SHOWN_RUNS = 20
 
 
 @router.get("")
-async def list_schedules(app: TheApp, caller: Overseer) -> list[ScheduleShown]:
-    """Every schedule, by name."""
-    return [ScheduleShown(**_shown(app, view)) for view in await app.schedules.alist()]
+async def list_schedules(app: TheApp, caller: Overseer, fires: Fires = 5, runs: Runs = 3) -> list[ScheduleShown]:
+    """Every schedule, by name, with its next fires and its last runs."""
+    views = await app.schedules.alist()
+    ids = [view.record.id for view in views]
+    last = await app.engine.run(lambda store: store.last_runs(ids, each=runs)) if runs else {}
+    return [ScheduleShown(**_shown(app, view, fires=fires, runs=last.get(view.record.id, ()))) for view in views]
 
 
 @router.post("", status_code=201)
@@ -120,10 +127,10 @@ async def trigger_schedule(
 
 
 @router.get("/{name:path}")
-async def get_schedule(name: PathName, app: TheApp, caller: Overseer) -> ScheduleDetail:
-    """A schedule with its last runs."""
+async def get_schedule(name: PathName, app: TheApp, caller: Overseer, fires: Fires = 5) -> ScheduleDetail:
+    """A schedule with its next fires and its last runs."""
     view = await app.schedules.aget(name)
-    return await _detail(app, view)
+    return await _detail(app, view, fires=fires)
 
 
 @router.patch("/{name:path}")
@@ -152,12 +159,14 @@ def _when(given: NewScheduleRequest | ScheduleChange) -> Any:
     return given.cron or given.at or (None if given.every is None else timedelta(seconds=given.every))
 
 
-async def _detail(app: App, view: ScheduleView) -> ScheduleDetail:
+async def _detail(app: App, view: ScheduleView, *, fires: int = 5) -> ScheduleDetail:
     runs = await app.schedules.aruns(view.name, limit=_SHOWN_RUNS)
-    return ScheduleDetail(**_shown(app, view), runs=[RunShown.model_validate(run) for run in runs])
+    return ScheduleDetail(
+        **_shown(app, view, fires=fires, runs=runs[:3]), runs=[RunShown.model_validate(run) for run in runs]
+    )
 
 
-def _shown(app: App, view: ScheduleView) -> dict[str, Any]:
+def _shown(app: App, view: ScheduleView, *, fires: int = 5, runs: Sequence[ScheduleRun] = ()) -> dict[str, Any]:
     record = view.record
     return {
         "name": record.name,
@@ -173,7 +182,8 @@ def _shown(app: App, view: ScheduleView) -> dict[str, Any]:
         "revision": record.revision,
         "problem": view.problem,
         "next_at": record.next_at,
-        "upcoming": view.upcoming(5),
+        "upcoming": view.upcoming(fires) if fires else [],
+        "last_runs": [RunShown.model_validate(run) for run in runs],
         "arguments": Seeing(app).arguments(record.task.arguments, record.task.codec),
         "queue": record.task.queue,
         "created_at": record.created_at,

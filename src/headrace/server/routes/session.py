@@ -4,15 +4,16 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from headrace.core.accounts import Scope
+from headrace._version import __version__
+from headrace.core.accounts import Credential, Role, Scope
 from headrace.server.access import TheApp, TheOptions, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.authenticating import COOKIE, CSRF_COOKIE, Authenticator, secret_of
-from headrace.server.auth.caller import Caller
+from headrace.server.auth.caller import Caller, caller_of
 from headrace.server.auth.logins import Logins
 from headrace.server.auth.origins import require_same_origin
 from headrace.server.auth.tokens import csrf_of
-from headrace.server.models.accounts import LogIn, SessionAnswer
+from headrace.server.models.accounts import LogIn, Permissions, SessionAnswer
 from headrace.server.options import ServerOptions
 from headrace.server.problems import Problem
 
@@ -40,6 +41,8 @@ async def log_in(body: LogIn, request: Request, response: Response, app: TheApp,
         kind="session",
         csrf=csrf_of(login.secret),
         expires_at=login.token.expires_at,
+        version=__version__,
+        permissions=_permissions(caller_of(Credential(user=login.user, token=login.token))),
     )
 
 
@@ -47,7 +50,8 @@ async def log_in(body: LogIn, request: Request, response: Response, app: TheApp,
 async def who_am_i(
     request: Request, options: TheOptions, caller: Annotated[Caller, Depends(permit(Scope.READ))]
 ) -> SessionAnswer:
-    """The caller's name and role, and what the token or the session that they use allows."""
+    """The caller's name and role, and what the token or the session that they use allows. Without users: `auth` is
+    false, and everybody may do everything."""
     expires_at = None
     if isinstance(found := request.app.state.authenticate, Authenticator):
         credential = await found.of(request.scope)
@@ -61,6 +65,8 @@ async def who_am_i(
         kind=None if caller.token is None else "session" if caller.is_session else "api",
         csrf=None if shown is None else csrf_of(shown[0]),
         expires_at=expires_at,
+        version=__version__,
+        permissions=_permissions(caller),
     )
 
 
@@ -81,6 +87,18 @@ async def log_out(
     cast("Authenticator", request.app.state.authenticate).forget(token=token)
     for name in (COOKIE, CSRF_COOKIE):
         response.delete_cookie(name, path="/", secure=options.secure_cookies, samesite="lax", httponly=name == COOKIE)
+
+
+def _permissions(caller: Caller) -> Permissions:
+    scopes = caller.scopes
+    return Permissions(
+        submit=Scope.SUBMIT in scopes and caller.role.reaches(Role.USER),
+        control=Scope.CONTROL in scopes and caller.role.reaches(Role.USER),
+        operate=Scope.CONTROL in scopes and caller.role.reaches(Role.OPERATOR),
+        administer=Scope.ADMIN in scopes and caller.role.reaches(Role.ADMIN),
+        see_all=caller.sees_all,
+        manage_tokens=caller.manages_tokens and caller.token is not None,
+    )
 
 
 def _set_cookies(response: Response, secret: str, options: ServerOptions) -> None:

@@ -3,21 +3,24 @@
 Submissions are not in the audit log: the task itself says who submitted it, and when.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
 
+from headrace.client.bulk import cancel_all, concerned, delete_all, retry_all
 from headrace.client.results import result_text
+from headrace.client.searching import Search
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
-from headrace.core.states import LIVE, TaskState
-from headrace.core.task import TaskFilter, TaskRecord
+from headrace.core.states import LIVE, TERMINAL, TaskState
+from headrace.core.task import NewTask, TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import ANYONE_NAME, audited
 from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
 from headrace.server.finding import controlled_job, controlled_task, seen_owner, seen_task
+from headrace.server.lives import life_of
 from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.tasks import (
     AttemptShown,
@@ -28,7 +31,6 @@ from headrace.server.models.tasks import (
     CancelRequest,
     Criteria,
     Decision,
-    LogPage,
     Retried,
     Submission,
     Submitted,
@@ -36,9 +38,10 @@ from headrace.server.models.tasks import (
     TaskPage,
     TaskResult,
 )
-from headrace.server.paging import Cursor, Limit, decode, encode, full, link_next, task_cursor, task_place
-from headrace.server.problems import Problem, ProblemDocument
+from headrace.server.paging import Cursor, Limit
+from headrace.server.problems import Problem, ProblemDocument, named_by
 from headrace.server.removing import delete_one
+from headrace.server.searching import Word, Words, acted, counted, found_page, sought
 from headrace.server.seeing import Seeing
 from headrace.server.submitting import prepared, submit
 from headrace.server.words import states_of
@@ -50,8 +53,6 @@ Reader = Annotated[Caller, Depends(permit(Scope.READ))]
 Submitter = Annotated[Caller, Depends(permit(Scope.SUBMIT, role=Role.USER))]
 Controller = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.USER))]
 Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
-Words = Annotated[list[Annotated[str, Query(max_length=300, pattern=r"^[^\x00]*$")]], Query(max_length=100)]
-Word = Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")]
 Reveal = Annotated[bool, Query(description="With its secrets: for who controls the task, and it is noted")]
 GONE: dict[int | str, dict[str, Any]] = {410: {"model": ProblemDocument, "description": "Its time is over"}}
 IdempotencyKey = Annotated[
@@ -79,7 +80,10 @@ async def submit_batch(given: Batch, app: TheApp, caller: Submitter) -> BatchSub
     """Submit up to 1,000 tasks, all of them or none."""
     for job in {task.job for task in given.tasks if task.job is not None}:
         await controlled_job(app, caller, job)
-    tasks = [prepared(app, caller, task) for task in given.tasks]
+    tasks: list[NewTask] = []
+    for place, task in enumerate(given.tasks):
+        with named_by(f"/tasks/{place}"):
+            tasks.append(prepared(app, caller, task))
     return BatchSubmitted(items=await submit(app, caller, tasks))
 
 
@@ -91,7 +95,13 @@ async def list_tasks(
     caller: Reader,
     status: Annotated[Words, Query(description="States; ACTIVE and DLQ as well", examples=[["failed"]])] = [],  # noqa: B006
     queue: Words = [],  # noqa: B006
-    name: Words = [],  # noqa: B006
+    name: Annotated[Words, Query(description="With * at the end: what begins so")] = [],  # noqa: B006
+    error: Annotated[Words, Query(description="Of ended tasks: the class, or a part of class or message")] = [],  # noqa: B006
+    tag: Words = [],  # noqa: B006
+    text: Annotated[
+        Word, Query(description="Words: in id, name, label, queue, state, tags, worker, owner, error")
+    ] = None,
+    id: Annotated[list[Annotated[int, Query(ge=1, le=LARGEST)]], Query(max_length=500)] = [],  # noqa: B006
     job: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
     worker: Word = None,
     dead_letter: bool | None = None,
@@ -99,53 +109,62 @@ async def list_tasks(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> TaskPage:
-    """Tasks, newest first: live ones by their creation, ended ones by their end. A user's own."""
+    """Tasks, newest first: live ones by their creation, ended ones by their end. A user's own.
+
+    `status`, `queue`, `name`, `job`, `owner`, `dead_letter` and `id` are served by an index. By the other filters tasks
+    are looked at one by one, for a short time: `searched` says how far that came, and `next` goes on from there.
+    """
     states, dead = states_of(status)
-    criteria = TaskFilter(
+    wanted = sought(
+        app,
         states=states,
-        queues=tuple(queue),
-        names=tuple(name),
+        queues=queue,
+        names=name,
+        errors=error,
+        tags=tag,
+        text=text,
+        ids=id,
         job=job,
         worker=worker,
         dead_letter=dead if dead is not None else dead_letter,
         owner=seen_owner(caller, owner),
-        limit=limit,
-        before=task_place(cursor),
     )
-    found = await app.engine.run(lambda store: store.list(criteria))
-    seeing = Seeing(app)
-    next = task_cursor(found[-1]) if full(found, limit) else None
-    link_next(request, response, next)
-    return TaskPage(items=[seeing.summary(record) for record in found], next=next)
+    return await found_page(app, wanted, request, response, limit=limit, cursor=cursor)
 
 
 @router.post("/retry")
 async def retry_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Run every task once more that the filter takes: those that failed, unless it says otherwise."""
-    filters = _filters(given, (TaskState.FAILED,))
+    wanted = _sought(app, given, "retried", among=TERMINAL, unless_said=(TaskState.FAILED,))
+    if given.dry_run:
+        return await counted(app, wanted)
     async with audited(app, caller, "tasks.retry", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.aretry_where(**filters))
+        return acted(await retry_all(app.engine, wanted))
 
 
 @router.post("/cancel")
 async def cancel_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Cancel every task that the filter takes and that has not ended."""
-    filters = _filters(given, sorted(LIVE))
+    wanted = _sought(app, given, "cancelled", among=LIVE)
+    if given.dry_run:
+        return await counted(app, wanted)
     async with audited(app, caller, "tasks.cancel", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.acancel_where(**filters))
+        return acted(await cancel_all(app.engine, wanted))
 
 
 @router.post("/delete")
 async def delete_tasks(given: Criteria, app: TheApp, caller: Operator) -> BulkAnswer:
     """Remove every task that the filter takes and that nobody holds or needs."""
-    filters = _filters(given, tuple(TaskState))
+    wanted = _sought(app, given, "deleted", among=TaskState)
+    if given.dry_run:
+        return await counted(app, wanted)
     async with audited(app, caller, "tasks.delete", "task/*", given.model_dump(mode="json")):
-        return BulkAnswer(answers=await app.tasks.adelete_where(**filters))
+        return acted(await delete_all(app.engine, wanted))
 
 
 @router.get("/{id}")
 async def get_task(id: PathId, app: TheApp, caller: Reader) -> TaskDetail:
-    """A task with its executions; its arguments without their secrets."""
+    """A task with its executions, and what it has to do with others; its arguments without their secrets."""
     record = await seen_task(app, caller, id)
     return await _detail(app, record)
 
@@ -187,27 +206,6 @@ async def get_result(
         error=seeing.error(record.error_class, record.error_message),
         expires_at=record.result_expires_at,
     )
-
-
-@router.get("/{id}/logs")
-async def list_logs(
-    id: PathId,
-    request: Request,
-    response: Response,
-    app: TheApp,
-    caller: Reader,
-    claim: Annotated[int | None, Query(ge=0, le=LARGEST, description="Of this execution alone")] = None,
-    limit: Limit = 500,
-    cursor: Cursor = None,
-) -> LogPage:
-    """What the task logged, in order."""
-    await seen_task(app, caller, id)
-    seen = None if cursor is None else cast("tuple[int, int]", decode(cursor, 2, most=LARGEST))
-    found = await app.engine.run(lambda store: store.logs(id, claim_no=claim, seen=seen, limit=limit))
-    next = encode(found[-1].claim_no, found[-1].seq) if full(found, limit) else None
-    link_next(request, response, next)
-    seeing = Seeing(app)
-    return LogPage(items=[seeing.line(line) for line in found], next=next)
 
 
 @router.delete("/{id}", status_code=204)
@@ -281,22 +279,30 @@ async def _decide(app: TheApp, caller: Caller, id: int, given: Decision | None, 
 
 
 async def _detail(app: TheApp, record: TaskRecord) -> TaskDetail:
-    attempts = await app.tasks.aattempts(record.id)
-    checkpoints = await app.engine.run(lambda store: store.checkpoints(record.id))
-    return Seeing(app).detail(record, attempts, checkpoints)
+    return Seeing(app).detail(await life_of(app, record))
 
 
-def _filters(given: Criteria, everything: Sequence[TaskState]) -> dict[str, Any]:
-    """`everything` is what `all` means, where nothing else is said."""
+def _sought(
+    app: TheApp,
+    given: Criteria,
+    done: str,
+    *,
+    among: Iterable[TaskState],
+    unless_said: Iterable[TaskState] | None = None,
+) -> Search:
     states, dead = states_of(given.status)
-    found: dict[str, Any] = {
-        "states": states or (everything if given.all else ()),
-        "queues": given.queue,
-        "names": given.name,
-        "job": given.job,
-        "worker": given.worker,
-        "dead_letter": given.dead_letter if dead is None else dead,
-        "owner": given.owner,
-        "limit": given.limit,
-    }
-    return {name: value for name, value in found.items() if value not in (None, (), [])}
+    return sought(
+        app,
+        states=concerned(done, states, among=among, unless_said=unless_said),
+        queues=given.queue,
+        names=given.name,
+        errors=given.error,
+        tags=given.tag,
+        text=given.text,
+        ids=given.id,
+        job=given.job,
+        worker=given.worker,
+        dead_letter=given.dead_letter if dead is None else dead,
+        owner=given.owner,
+        limit=given.limit,
+    )

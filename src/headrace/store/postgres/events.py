@@ -1,14 +1,18 @@
 """Events: kept, and taken by whoever waits for them."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import orjson
 
 from headrace.core.errors import LeaseLost
 from headrace.core.task import Received, Ref
-from headrace.store.base import Program, Statement
+from headrace.store.base import EventRecord, Program, Statement
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
+from headrace.store.texts import is_storable
+
+_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Events:
@@ -44,6 +48,21 @@ class Events:
                 return Received(payload=orjson.loads(value)["payload"])
             case _:
                 return None
+
+    async def events(
+        self,
+        *,
+        event: str | None = None,
+        key: str | None = None,
+        before: tuple[datetime, int] | None = None,
+        limit: int = 100,
+    ) -> list[EventRecord]:
+        if not is_storable(event) or not is_storable(key):
+            return []
+        place = before or (_EVER, 0)
+        query, whose = ("events", ()) if event is None else ("events_of_name", (event, key))
+        rows = await self._database.fetch(self._queries[query], *place, limit, *whose, repeatable=True)
+        return [EventRecord(**row) for row in rows]
 
     async def deliver(self, *, limit: int = 500) -> int:
         [(resumed, reached)] = await self._database.fetch(self._queries["deliver"], limit, self._delivered)

@@ -122,6 +122,12 @@ class Schedules:
         rows = await self._database.fetch(query, record.id, before or _EVER, limit, repeatable=True)
         return [_run(record.id, row) for row in rows]
 
+    async def last_runs(self, schedules: Sequence[int], *, each: int) -> dict[int, list[ScheduleRun]]:
+        found: dict[int, list[ScheduleRun]] = {}
+        for row in await self._database.fetch(self._queries["last_runs"], list(schedules), each, repeatable=True):
+            found.setdefault(row["schedule"], []).append(_run(row["schedule"], row))
+        return found
+
 
 def _run(schedule: int, row: Mapping[str, Any]) -> ScheduleRun:
     return ScheduleRun(

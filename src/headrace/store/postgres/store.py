@@ -15,6 +15,7 @@ from headrace.store.postgres.claims import HandedClaims
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
 from headrace.store.postgres.events import Events
+from headrace.store.postgres.figures import Figures
 from headrace.store.postgres.finishing import Finishing
 from headrace.store.postgres.firing import Firings
 from headrace.store.postgres.graphs import Graphs
@@ -25,9 +26,11 @@ from headrace.store.postgres.liveness import Liveness
 from headrace.store.postgres.low_water import LowWater
 from headrace.store.postgres.outlining import Outlines
 from headrace.store.postgres.queues import Queues
+from headrace.store.postgres.relations import Relations
 from headrace.store.postgres.removing import Removing
 from headrace.store.postgres.retrying import Retrying
 from headrace.store.postgres.schedules import Schedules
+from headrace.store.postgres.skimming import Skimming
 from headrace.store.postgres.subscriptions import Subscribing
 from headrace.store.postgres.upkeep import Upkeep
 from headrace.store.postgres.wakeups import Listener, Waker
@@ -80,6 +83,9 @@ class PostgresStore:
         accounts = Accounts(database, queries, enqueueing)
         circuits = Circuits(database, queries)
         live = Live(database, queries)
+        skimming = Skimming(database, queries)
+        relations = Relations(database, queries)
+        figures = Figures(database, queries)
 
         self.admit = admitting.admit
         self.cancel = cancelling.cancel
@@ -124,6 +130,7 @@ class PostgresStore:
         self.due_schedules = schedules.due_schedules
         self.set_schedule_aside = schedules.set_schedule_aside
         self.schedule_runs = schedules.schedule_runs
+        self.last_runs = schedules.last_runs
         self.fire = firings.fire
         self.run_schedule = firings.run_schedule
         self.pause = queues.pause
@@ -139,6 +146,7 @@ class PostgresStore:
         self.send_program = events.send_program
         self.receive = events.receive
         self.deliver = events.deliver
+        self.events = events.events
         self.add_user = accounts.add_user
         self.add_first_admin = accounts.add_first_admin
         self.users = accounts.users
@@ -178,6 +186,18 @@ class PostgresStore:
         self.live_names = inspection.live_names
         self.gate_holders = inspection.gate_holders
         self.now = inspection.now
+        self.skim_live = skimming.skim_live
+        self.skim_ended = skimming.skim_ended
+        self.parents = relations.parents
+        self.children = relations.children
+        self.below = relations.below
+        self.fired_by = relations.fired_by
+        self.outcome_sums = figures.outcome_sums
+        self.sample_ends = figures.sample_ends
+        self.own_ends = figures.own_ends
+        self.live_counts = figures.live_counts
+        self.newest = figures.newest
+        self.holding = figures.holding
         self.job_events = live.job_events
         self.last_job_events = live.last_job_events
         self.job_lines = live.job_lines

@@ -13,7 +13,7 @@ _DEPTHS = ("primary", "retry", "scheduled", "waiting", "claimed", "running")
 _DAY = 86_400_000_000
 
 
-def counts(transaction: Transaction) -> dict[str, int]:
+def live_counts(transaction: Transaction) -> dict[str, int]:
     cap = (COUNTED_AT_MOST,)
     found: Counter[str] = Counter()
     for (n,) in transaction.rows("ready_count", cap):
@@ -23,7 +23,11 @@ def counts(transaction: Transaction) -> dict[str, int]:
     for query in ("waiting_counts", "held_counts"):
         for _, state, n in transaction.rows(query, cap):
             found[state] += n
-    live = {str(state): min(n, COUNTED_AT_MOST) for state, n in found.items() if n}
+    return {str(state): min(n, COUNTED_AT_MOST) for state, n in found.items() if n}
+
+
+def counts(transaction: Transaction) -> dict[str, int]:
+    live = live_counts(transaction)
     outcomes: dict[str, int] = dict(transaction.rows("outcome_counts", (transaction.now - _DAY,)))
     return {key: live.get(key, 0) + outcomes.get(key, 0) for key in live | outcomes}
 

@@ -1,22 +1,27 @@
 """Events, and tasks that give their slot back until one comes or another task has ended."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
 
 import orjson
 
 from headrace.core.errors import LeaseLost
 from headrace.core.states import TaskState
 from headrace.core.task import Received, Ref
-from headrace.store.base import Program, Statement
+from headrace.store.base import EventRecord, Program, Statement
+from headrace.store.instants import from_micros, to_micros
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.sqlite.subscriptions import publish, publish_program
+from headrace.store.texts import is_storable
 
 # Tasks that a send resumes itself; more of them are left to `deliver`.
 _RESUMED_AT_ONCE = 1000
 _EVENTS_AT_ONCE = 500  # by one transaction
 _BATCHES_AT_ONCE = 20
+_EVER = 2**62
 
 
 def send_program(queries: Mapping[str, str], event: str, key: str, payload: str, now: int) -> Program[int]:
@@ -125,6 +130,27 @@ def _deliver_events(transaction: Transaction, limit: int) -> tuple[int, bool]:
 
 
 class Happening(Part):
+    async def events(
+        self,
+        *,
+        event: str | None = None,
+        key: str | None = None,
+        before: tuple[datetime, int] | None = None,
+        limit: int = 100,
+    ) -> list[EventRecord]:
+        if not is_storable(event) or not is_storable(key):
+            return []
+        at, id = (_EVER, 0) if before is None else (to_micros(before[0]), before[1])
+        parameters: dict[str, Any] = {"at": at, "id": id, "limit": limit}
+        query = "events"
+        if event is not None:
+            query, parameters = "events_of_name", {**parameters, "event": event, "key": key}
+        rows = await self.database.read(lambda transaction: transaction.rows(query, parameters))
+        return [
+            EventRecord(id=id, name=name, key=key, payload=payload, created_at=from_micros(at))
+            for id, name, key, payload, at in rows
+        ]
+
     async def send(self, event: str, key: str, payload: str) -> int:
         return await self.database.write(lambda transaction: send(transaction, event, key, payload))
 

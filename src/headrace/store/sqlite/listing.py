@@ -19,10 +19,15 @@ _LATEST = 2**62
 
 def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
     """The ids of one page."""
+    return [id for _, id in list_places(transaction, criteria)]
+
+
+def list_places(transaction: Transaction, criteria: TaskFilter) -> list[tuple[int, int]]:
+    """The instants and ids of one page."""
     if not is_storable(criteria.owner):
         return []
     found: list[tuple[int, int]] = []
-    parameters = _parameters(criteria)
+    parameters = parameters_of(criteria)
     if criteria.dead_letter is not True and _wanted(criteria, terminal=False):
         query = "list_live" if criteria.owner is None else "list_live_of_owner"
         query = query if criteria.job is None else "list_live_of_job"
@@ -32,7 +37,7 @@ def list_ids(transaction: Transaction, criteria: TaskFilter) -> list[int]:
         for query, place in _done_probes(transaction, criteria):
             rows = transaction.rows(query, {**parameters, **place, "since": _since(found, criteria.limit)})
             found = sorted(found + [(at, id) for id, at in rows], reverse=True)[: criteria.limit]
-    return [id for _, id in found]
+    return found
 
 
 def _since(found: list[tuple[int, int]], limit: int) -> int:
@@ -68,7 +73,7 @@ def _column(rows: Sequence[Row]) -> list[str]:
     return [value for (value,) in rows]
 
 
-def _parameters(criteria: TaskFilter) -> dict[str, Any]:
+def parameters_of(criteria: TaskFilter) -> dict[str, Any]:
     before = criteria.before
     at = to_micros(before[0]) if before else None
     id = before[1] if before else None

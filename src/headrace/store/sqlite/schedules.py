@@ -100,7 +100,15 @@ def due_schedules(transaction: Transaction, limit: int, without: Collection[tupl
 
 
 def schedule_runs(transaction: Transaction, name: str, limit: int, before: datetime | None) -> list[ScheduleRun]:
-    schedule = _existing(transaction, name).id
+    return _runs(transaction, _existing(transaction, name).id, limit, before)
+
+
+def last_runs(transaction: Transaction, schedules: Sequence[int], each: int) -> dict[int, list[ScheduleRun]]:
+    found = {schedule: _runs(transaction, schedule, each, None) for schedule in schedules}
+    return {schedule: runs for schedule, runs in found.items() if runs}
+
+
+def _runs(transaction: Transaction, schedule: int, limit: int, before: datetime | None) -> list[ScheduleRun]:
     until = _EVER if before is None else to_micros(before)
     rows = transaction.rows("schedule_runs", {"schedule": schedule, "before": until, "limit": limit})
     return [
@@ -195,3 +203,6 @@ class Scheduling(Part):
 
     async def schedule_runs(self, name: str, *, limit: int = 20, before: datetime | None = None) -> list[ScheduleRun]:
         return await self.database.read(lambda transaction: schedule_runs(transaction, name, limit, before))
+
+    async def last_runs(self, schedules: Sequence[int], *, each: int) -> dict[int, list[ScheduleRun]]:
+        return await self.database.read(lambda transaction: last_runs(transaction, schedules, each))

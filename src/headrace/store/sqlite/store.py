@@ -15,6 +15,7 @@ from headrace.store.sqlite.claiming import Claiming
 from headrace.store.sqlite.completing import prepare_completing
 from headrace.store.sqlite.connection import Database
 from headrace.store.sqlite.events import Happening
+from headrace.store.sqlite.figures import Figuring
 from headrace.store.sqlite.finishing import Finishing
 from headrace.store.sqlite.graphs import Enqueueing, Graphing
 from headrace.store.sqlite.inspection import Inspecting
@@ -24,10 +25,12 @@ from headrace.store.sqlite.liveness import Living
 from headrace.store.sqlite.moving import Tracing
 from headrace.store.sqlite.outlining import Outlining
 from headrace.store.sqlite.queues import QueueSetting
+from headrace.store.sqlite.relations import Relating
 from headrace.store.sqlite.removing import Removing
 from headrace.store.sqlite.retrying import Retrying, prepare_retrying
 from headrace.store.sqlite.riding import rider
 from headrace.store.sqlite.schedules import Scheduling
+from headrace.store.sqlite.skimming import Skimming
 from headrace.store.sqlite.subscriptions import Subscribing
 from headrace.store.sqlite.upkeep import Maintaining
 from headrace.store.sqlite.wakeups import Waking
@@ -49,6 +52,9 @@ class SQLiteStore(
     Advancing,
     Scheduling,
     Inspecting,
+    Skimming,
+    Relating,
+    Figuring,
     Checkpointing,
     Happening,
     Subscribing,

@@ -30,6 +30,7 @@ from headrace.testing.store_conformance import (
     enqueue,
     events,
     fan_in,
+    figures,
     finish,
     graph_fates,
     graphs,
@@ -47,9 +48,11 @@ from headrace.testing.store_conformance import (
     queue_settings,
     queues,
     refused_reports,
+    relations,
     reopening,
     retry,
     schedules,
+    skimming,
     start,
     subscriptions,
     suspending,
@@ -67,7 +70,7 @@ _CONCERNS = (
     outlines, waiting_again, live, deleting, subscriptions,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
-    owners, accounts, circuits, queue_settings,
+    owners, accounts, circuits, queue_settings, figures, skimming, relations,
 )  # fmt: skip
 
 

@@ -356,3 +356,25 @@ async def an_event_that_was_taken_resumes_nobody_again(ledger: Ledger) -> None:
     await ledger.store.send("e", "", "2")
     await ledger.let_pass(0.002)
     assert len(await ledger.claim()) == 3
+
+
+@cases.add()
+async def what_was_sent_is_listed_the_last_first(ledger: Ledger) -> None:
+    ids: list[int] = []
+    for name, key in (("paid", "1"), ("paid", "2"), ("shipped", "1"), ("paid", "1")):
+        ids.append(await ledger.store.send(name, key, f'{{"n":{len(ids)}}}'))
+        await ledger.let_pass(0.001)
+    found = await ledger.store.events()
+    assert [(each.id, each.name, each.key) for each in found] == [
+        (ids[3], "paid", "1"), (ids[2], "shipped", "1"), (ids[1], "paid", "2"), (ids[0], "paid", "1"),
+    ]  # fmt: skip
+    assert found[-1].payload == '{"n":0}'
+    first = await ledger.store.events(limit=2)
+    rest = await ledger.store.events(limit=10, before=(first[-1].created_at, first[-1].id))
+    assert [*first, *rest] == found
+    assert [each.id for each in await ledger.store.events(event="paid")] == [ids[3], ids[1], ids[0]]
+    assert [each.id for each in await ledger.store.events(event="paid", key="1")] == [ids[3], ids[0]]
+    place = (found[0].created_at, found[0].id)
+    assert [each.id for each in await ledger.store.events(event="paid", key="1", before=place)] == [ids[0]]
+    assert await ledger.store.events(event="nothing") == []
+    assert await ledger.store.events(event="\0") == []

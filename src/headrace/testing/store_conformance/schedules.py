@@ -744,3 +744,16 @@ async def many_schedules_are_fired_by_many_at_once(ledger: Ledger) -> None:
     after = await ledger.store.schedules()
     assert [record.cursor for record in after] == [one.new_cursor for one in firings]
     assert [record.next_at for record in after] == [one.next_at for one in firings]
+
+
+@cases.add()
+async def the_last_runs_of_many(ledger: Ledger) -> None:
+    first, second, third = [await put(ledger, name) for name in ("a", "b", "c")]
+    runs = [await ledger.store.run_schedule("a") for _ in range(3)]
+    alone = await ledger.store.run_schedule("b")
+    found = await ledger.store.last_runs([first.id, second.id, third.id], each=2)
+    assert [run.task for run in found[first.id]] == [runs[2].task, runs[1].task]
+    assert [run.task for run in found[second.id]] == [alone.task]
+    assert third.id not in found
+    assert {run.status for run in found[first.id]} == {RunStatus.PENDING}
+    assert await ledger.store.last_runs([], each=2) == {}

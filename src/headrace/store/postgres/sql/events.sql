@@ -31,3 +31,15 @@ WITH old AS (
     ORDER BY e.created_at LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 DELETE FROM headrace.events e USING old WHERE e.id = old.id RETURNING e.id;
+
+-- name: events
+-- The last first, by the index on their time.
+SELECT e.id, e.name, e.key, e.payload, e.created_at FROM headrace.events e
+WHERE e.created_at <= $1::timestamptz AND (e.created_at, e.id) < ($1, $2::bigint)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $3::integer;
+
+-- name: events_of_name
+-- Those of one name, and of one key where it is given, by the index on both.
+SELECT e.id, e.name, e.key, e.payload, e.created_at FROM headrace.events e
+WHERE e.name = $4::text AND ($5::text IS NULL OR e.key = $5) AND (e.created_at, e.id) < ($1::timestamptz, $2::bigint)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $3::integer;

@@ -134,6 +134,17 @@ LEFT JOIN headrace.tasks t ON t.id = page.task
 LEFT JOIN headrace.history h ON h.id = page.task
 ORDER BY page.tick DESC, page.manual DESC;
 
+-- name: last_runs
+-- Of each schedule, newest first.
+SELECT s.id AS schedule, page.tick, page.manual, page.task, page.fired_at, coalesce(t.state, h.state) AS state
+FROM unnest($1::bigint[]) AS s(id) CROSS JOIN LATERAL (
+    SELECT r.tick, r.manual, r.task, r.fired_at FROM headrace.schedule_runs r
+    WHERE r.schedule = s.id ORDER BY r.tick DESC, r.manual DESC LIMIT $2::integer
+) AS page
+LEFT JOIN headrace.tasks t ON t.id = page.task
+LEFT JOIN headrace.history h ON h.id = page.task
+ORDER BY s.id, page.tick DESC, page.manual DESC;
+
 -- name: prune_schedule_runs
 -- Oldest first; those whose task is unfinished stay.
 WITH gone AS (

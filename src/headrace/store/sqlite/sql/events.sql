@@ -125,3 +125,15 @@ DELETE FROM headrace_waits WHERE (task, step) IN (
         AND NOT EXISTS (SELECT 1 FROM headrace_tasks AS t WHERE t.id = w.task)
     LIMIT :limit
 )
+
+-- name: events
+-- The last first, by the index on their time.
+SELECT id, name, key, payload, created_at FROM headrace_events INDEXED BY headrace_events_created
+WHERE created_at <= :at AND (created_at, id) < (:at, :id)
+ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: events_of_name
+-- Those of one name, and of one key where it is given, by the index on both.
+SELECT id, name, key, payload, created_at FROM headrace_events INDEXED BY headrace_events_name
+WHERE name = :event AND (:key IS NULL OR key = :key) AND (created_at, id) < (:at, :id)
+ORDER BY created_at DESC, id DESC LIMIT :limit

@@ -1,0 +1,5 @@
+export { api, call } from "./client";
+export { asProblem, placedErrors, ProblemError } from "./problem";
+export { useListing, type Listing, type Page } from "./queries";
+// Wire types by the names that the OpenAPI document gives them: `import type { wire } from "@/api"`, then wire.JobShown.
+export type * as wire from "./schema";

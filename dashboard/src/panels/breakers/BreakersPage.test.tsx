@@ -1,0 +1,70 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+
+import type { wire } from "@/api";
+import { operator, problem, renderPage, viewer } from "@/testing/page";
+
+import { Component as BreakerPage } from "./BreakerPage";
+import { Component as BreakersPage } from "./BreakersPage";
+
+const mail: wire.BreakerShown = {
+  service: "mail",
+  status: "open",
+  revision: 3,
+  forced: false,
+  calls: 12,
+  failures: 9,
+  changed_by: "vm:7",
+  changed_at: "2026-05-01T08:00:00Z",
+  until: "2026-05-01T08:01:00Z",
+};
+const sms: wire.BreakerShown = { ...mail, service: "sms", status: "closed", calls: 0, failures: 0, until: null };
+
+it("resets what is open, and opens what is closed for a time", async () => {
+  const answers = {
+    "GET /api/v1/breakers": [sms, mail],
+    "POST /api/v1/breakers/mail/reset": { ...mail, status: "closed" },
+    "POST /api/v1/breakers/sms/open": { ...sms, status: "open" },
+  };
+  const { server } = renderPage(<BreakersPage />, { path: "/breakers", session: operator, answers });
+  expect(await screen.findByText("9 of 12 failed")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Reset the breaker of mail" }));
+  expect(await screen.findByText("The breaker of mail is closed")).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Open the breaker of sms" }));
+  await userEvent.selectOptions(screen.getByLabelText("How long"), "for an hour");
+  await userEvent.click(screen.getByRole("button", { name: "Open it", hidden: true }));
+  expect(await screen.findByText("The breaker of sms is open")).toBeVisible();
+  expect(server.requests).toContainEqual({ method: "POST", path: "/api/v1/breakers/sms/open", query: "", body: { timeout: 3600 } });
+});
+
+it("opens one by its name until it is reset", async () => {
+  const answers = { "GET /api/v1/breakers": [], "POST /api/v1/breakers/geo/open": { ...mail, service: "geo", forced: true } };
+  const { server } = renderPage(<BreakersPage />, { path: "/breakers", session: operator, answers });
+  await userEvent.click(await screen.findByRole("button", { name: "Open one by hand…" }));
+  expect(screen.getByRole("button", { name: "Open it", hidden: true })).toBeDisabled();
+  await userEvent.type(screen.getByLabelText("Service"), "geo");
+  await userEvent.selectOptions(screen.getByLabelText("How long"), "until somebody resets it");
+  await userEvent.click(screen.getByRole("button", { name: "Open it", hidden: true }));
+  expect(await screen.findByText("It stays open until it is reset.")).toBeVisible();
+  expect(server.requests).toContainEqual({ method: "POST", path: "/api/v1/breakers/geo/open", query: "", body: { timeout: null } });
+});
+
+it("shows its past, and what is not kept of it", async () => {
+  const items = [
+    { at: "2026-05-01T08:00:00Z", act: "opened", by: "vm:7", source: "ledger", outcome: "done" },
+    { at: "2026-04-01T08:00:00Z", act: "reset", by: "olu", source: "audit", outcome: "done" },
+  ];
+  const answers = { "GET /api/v1/breakers": [mail], "GET /api/v1/breakers/mail/history": { items, complete: false } };
+  renderPage(<BreakerPage />, { path: "/breakers/:service", at: "/breakers/mail", session: viewer, answers });
+  expect(await screen.findByText("closed by hand")).toBeVisible();
+  expect(screen.getByText(/those before it are not on this list/)).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Reset" })).toBeNull();
+});
+
+it("says why it was not reset", async () => {
+  const answers = { "GET /api/v1/breakers": [mail], "POST /api/v1/breakers/mail/reset": problem(404, "Not Found", "no breaker 'mail'") };
+  renderPage(<BreakersPage />, { path: "/breakers", session: operator, answers });
+  await userEvent.click(await screen.findByRole("button", { name: "Reset the breaker of mail" }));
+  expect(await screen.findByText("no breaker 'mail'")).toBeVisible();
+});

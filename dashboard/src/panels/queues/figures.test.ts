@@ -1,0 +1,83 @@
+import { expect, it } from "vitest";
+
+import {
+  depthOf,
+  isOutdated,
+  merged,
+  numberOf,
+  percent,
+  rateBetween,
+  rateForm,
+  rateText,
+  sampled,
+  sharesOf,
+  wrongNumber,
+  type Queue,
+} from "./figures";
+
+const mail: Queue = { name: "mail", paused: false, depths: { primary: 12, retry: 3 }, retry_ratio: 0.3, limit: 5, rate: null };
+
+it("says shares in tenths, where they are tenths", () => {
+  expect(sharesOf(0.3)).toEqual({ fresh: "7 of 10", retry: "3 of 10" });
+  expect(sharesOf(0.1)).toEqual({ fresh: "9 of 10", retry: "1 of 10" });
+  expect(sharesOf(0.25)).toEqual({ fresh: "75 %", retry: "25 %" });
+  expect(percent(0.0592)).toBe("5.92 %");
+});
+
+it("says rates as people do", () => {
+  expect(rateText({ n: 1000, per: 1, burst: null })).toBe("1,000 a second");
+  expect(rateText({ n: 5, per: 90, burst: 2 })).toBe("5 in 1 min 30 s, at most 2 at once");
+});
+
+it("sums depths, and takes what is left out as none", () => {
+  expect(depthOf({ claimed: 1, running: 4 }, "claimed", "running", "retry")).toBe(5);
+});
+
+it("takes newer depths, and keeps what only the list knows", () => {
+  const [queue] = merged([mail], [{ name: "mail", paused: false, depths: { primary: 1 }, retry_ratio: 0.2 }]);
+  expect(queue).toEqual({ ...mail, depths: { primary: 1 }, retry_ratio: 0.2 });
+});
+
+it("takes a queue that newer figures do not name as empty", () => {
+  expect(merged([mail], [])[0]?.depths).toEqual({});
+  expect(merged([mail], null)[0]?.depths).toEqual(mail.depths);
+});
+
+it("adds queues that came since, and those of the code", () => {
+  const found = merged([mail], [{ name: "slow", paused: true, depths: { primary: 1 }, retry_ratio: 0.3 }], ["default", "mail"]);
+  expect(found.map((queue) => [queue.name, queue.paused, queue.limit])).toEqual([
+    ["default", false, null],
+    ["mail", false, 5],
+    ["slow", true, null],
+  ]);
+});
+
+it("sees that somebody paused a queue meanwhile", () => {
+  const now = { name: "mail", paused: true, depths: {}, retry_ratio: 0.3 };
+  expect(isOutdated([mail], [now])).toBe(true);
+  expect(isOutdated([{ ...mail, paused: true }], [now])).toBe(false);
+  expect(isOutdated([mail], [{ ...now, name: "other" }])).toBe(true);
+  expect(isOutdated([mail], [{ ...now, name: "other", paused: false }])).toBe(false);
+});
+
+it("keeps samples for a time, and none twice", () => {
+  const one = sampled([], 1000, { primary: 2, claimed: 1, running: 1 }, 5000);
+  expect(one).toEqual([{ at: 1000, fresh: 2, retry: 0, running: 2 }]);
+  expect(sampled(one, 1000, { primary: 9 }, 5000)).toBe(one);
+  expect(sampled(one, 7000, { primary: 9 }, 5000).map((sample) => sample.at)).toEqual([7000]);
+});
+
+it("counts what ended between two looks, unless the range moved on", () => {
+  const counts = { completed: 10, failed: 1, cancelled: 0, rejected: 0 };
+  const before = { since: "a", at: 1000, counts };
+  const now = { since: "a", at: 6000, counts: { ...counts, completed: 20 } };
+  expect(rateBetween(before, now)).toEqual({ at: 6000, completed: 2, failed: 0 });
+  expect(rateBetween(before, { ...now, since: "b" })).toEqual({ at: 6000, completed: null, failed: null });
+});
+
+it("reads numbers that may be left out", () => {
+  expect([wrongNumber(""), wrongNumber(" 5 "), numberOf(""), numberOf("5")]).toEqual([undefined, undefined, null, 5]);
+  for (const text of ["0", "-1", "1.5", "many", "12345678901"]) expect(wrongNumber(text)).toMatch(/whole number/);
+  expect(rateForm(null)).toEqual({ n: "", per: "1", burst: "" });
+  expect(rateForm({ n: 5, per: 60, burst: 2 })).toEqual({ n: "5", per: "60", burst: "2" });
+});

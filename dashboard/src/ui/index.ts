@@ -1,0 +1,16 @@
+export { Button, IconButton, LinkButton } from "./Button";
+export { Chart, type Series } from "./Chart";
+export { Code, Copy, Json } from "./Code";
+export { ConfirmProvider, Dialog, useConfirm, type Question } from "./Dialog";
+export { Checkbox, Field, Input, Select, TextArea, type Option } from "./Field";
+export { Empty, Problem } from "./Notice";
+export { Fact, Facts, Page, Section } from "./Page";
+export { Progress, readProgress, type Part } from "./Progress";
+export { countText, depthText, shortNumber } from "./scale";
+export { Stat, Stats } from "./Stat";
+export { Badge, StateBadge, toneOf, wordsOf, type Tone } from "./StateBadge";
+export { Skeleton, Table, type Column, type Selection } from "./Table";
+export { Tabs, type Tab } from "./Tabs";
+export { durationText, localTime, relativeTime, secondsBetween, utcTime } from "./instants";
+export { Duration, Time, useNow } from "./Time";
+export { ToastProvider, useToasts } from "./Toast";

@@ -1,0 +1,50 @@
+"""/overview: what the first page shows."""
+
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from headrace.core.accounts import Scope
+from headrace.core.states import LIVE, TaskState
+from headrace.server.access import TheApp, permit
+from headrace.server.auth.caller import Caller
+from headrace.server.models.counts import Count
+from headrace.server.models.overview import OverviewShown, WorkerCounts
+from headrace.server.overview.looking import Overview
+from headrace.server.overview.ranges import RANGES, RangeName
+from headrace.server.overview.showing import depths, failures, finished, latency
+
+router = APIRouter(prefix="/overview", tags=["overview"])
+
+Reader = Annotated[Caller, Depends(permit(Scope.READ))]
+
+
+@router.get("")
+async def get_overview(
+    request: Request,
+    app: TheApp,
+    caller: Reader,
+    range: Annotated[RangeName, Query(description="How far back")] = "1h",
+) -> OverviewShown:
+    """What ended and how fast, what waits where, who works, what fails. A user's own, where it belongs to somebody."""
+    overview = cast("Overview", request.app.state.overview)
+    owner = caller.only_own
+    ended = await overview.ended(range, owner)
+    standing = await overview.standing()
+    dead = standing.dead_letters if ended.dead_letters is None else ended.dead_letters
+    return OverviewShown(
+        range=range,
+        since=ended.buckets[0].at,
+        until=ended.at,
+        bucket=RANGES[range].bucket,
+        as_of=ended.at,
+        whose="all" if owner is None else "own",
+        finished=finished(ended.buckets, ended.at, complete=ended.complete),
+        latency=latency(ended.buckets),
+        states={state: Count.of(standing.states.get(state, 0)) for state in TaskState if state in LIVE},
+        queues=[depths(app.settings, queue) for queue in standing.queues],
+        depths_at=standing.at,
+        workers=WorkerCounts(**standing.workers._asdict()),
+        dead_letters=Count.of(dead),
+        failing=failures(ended.failing),
+    )

@@ -1,0 +1,180 @@
+"""Lists by every filter, acts on what a filter takes with a count before them, and dead letters by what went wrong."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from headrace.core.task import NewTask
+from headrace.testing import adrain
+from tests.server.routed import routed
+from tests.server.serving import Serve, Serving
+
+TASKS = "/api/v1/tasks"
+DEAD = "/api/v1/dead-letters"
+
+
+async def furnished(server: Serving) -> dict[str, int]:
+    """By what they are."""
+    app = server.app
+    add, greet, fail = (app.get_task(name) for name in ("add", "greet", "fail"))
+
+    def of(owner: str, new: NewTask) -> NewTask:
+        return dataclasses.replace(new, owner=owner)
+
+    first = {
+        "added": of("user", add.using(tags=["red"]).prepare(1, 2)),
+        "greeted": of("other", greet.using(tags=["blue"]).prepare("ada")),
+        "failed": of("user", fail.prepare(why="no answer within 3 s")),
+        "failed again": of("user", fail.prepare(why="no answer within 31 s")),
+        "failed otherwise": of("other", fail.prepare(why="password=hunter2 was wrong")),
+    }
+    ids = [answer.id for answer in await app.engine.enqueue(list(first.values()))]
+    await adrain(app, raise_on_failure=False)
+    later = {"waiting": of("user", add.using(run_after=3600, tags=["red"]).prepare(3, 4)), "ready": add.prepare(5, 6)}
+    ids += [answer.id for answer in await app.engine.enqueue(list(later.values()))]
+    return dict(zip([*first, *later], ids, strict=True))
+
+
+async def found(server: Serving, query: str, caller: str = "viewer") -> set[int]:
+    answer = await server.of(caller).get(f"{TASKS}?{query}")
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert (body["next"], body["searched"]["complete"]) == (None, True)
+    return {item["id"] for item in body["items"]}
+
+
+async def test_every_filter(serve: Serve):
+    async with routed(serve) as server:
+        ids = await furnished(server)
+        worker = (await server.app.tasks.aget(ids["added"])).worker
+        failed = {ids["failed"], ids["failed again"], ids["failed otherwise"]}
+        expected: dict[str, set[int]] = {
+            "": set(ids.values()),
+            "status=failed": failed,
+            "status=failed&queue=default&error=ValueError": failed,
+            "error=answer%20within": {ids["failed"], ids["failed again"]},
+            "error=KeyError": set(),
+            "error=hunter2": set(),
+            "name=add": {ids["added"], ids["waiting"], ids["ready"]},
+            "name=gr*": {ids["greeted"]},
+            "name=gr*&name=fail": {ids["greeted"], *failed},
+            "queue=mail": {ids["greeted"]},
+            "tag=red": {ids["added"], ids["waiting"]},
+            "tag=red&tag=blue": {ids["added"], ids["waiting"], ids["greeted"]},
+            "tag=red&status=pending": {ids["waiting"]},
+            f"worker={worker}": {ids["added"], ids["greeted"], *failed},
+            f"id={ids['added']}&id={ids['ready']}": {ids["added"], ids["ready"]},
+            f"id={ids['added']}&status=failed": set(),
+            "text=WITHIN%2031": {ids["failed again"]},
+            "text=hunter2": set(),
+            f"text={ids['greeted']}": {ids["greeted"]},
+            "owner=other": {ids["greeted"], ids["failed otherwise"]},
+            "owner=other&error=wrong": {ids["failed otherwise"]},
+            "dead_letter=true": failed,
+            "dead_letter=false&status=completed": {ids["added"], ids["greeted"]},
+        }
+        for query, ones in expected.items():
+            assert await found(server, query) == ones, query
+        mine = {ids["added"], ids["failed"], ids["failed again"], ids["waiting"]}
+        assert await found(server, "", "user") == mine
+        assert await found(server, "text=e", "user") <= mine
+        assert await found(server, f"id={ids['greeted']}", "user") == set()
+        assert await found(server, "error=wrong", "user") == set()
+        [shown] = (await server.viewer.get(f"{TASKS}?id={ids['added']}")).json()["items"]
+        assert shown["tags"] == ["red"]
+
+
+async def test_pages_hold_still_while_rows_arrive(serve: Serve):
+    async with routed(serve) as server:
+        ids = await furnished(server)
+        first = (await server.viewer.get(f"{TASKS}?limit=3")).json()
+        await server.app.get_task("add").aenqueue(7, 8)
+        seen = [item["id"] for item in first["items"]]
+        next = first["next"]
+        while next is not None:
+            page = (await server.viewer.get(f"{TASKS}?limit=3&cursor={next}")).json()
+            seen += [item["id"] for item in page["items"]]
+            next = page["next"]
+        assert sorted(seen) == sorted(ids.values())
+
+
+@pytest.mark.parametrize("cursor", ["x", "WzFd", "WzEsMl0", "WzEsMiwtM10", "WzEsMiw5MDA3MTk5MjU0NzQwOTkzXQ"])
+async def test_a_cursor_of_no_page(serve_sqlite: Serve, cursor: str):
+    async with routed(serve_sqlite) as server:
+        answer = await server.viewer.get(f"{TASKS}?cursor={cursor}")
+        assert (answer.status_code, answer.json()["title"]) == (422, "Bad cursor")
+
+
+async def test_a_count_before_the_act(serve: Serve):
+    async with routed(serve) as server:
+        ids = await furnished(server)
+
+        async def act(verb: str, **body: Any) -> dict[str, Any]:
+            answer = await server.operator.post(f"{TASKS}/{verb}", json=body)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        within = {"error": ["answer within"]}
+        assert await act("retry", **within, dry_run=True) == {
+            "dry_run": True, "count": {"n": 2, "more": False}, "answers": {},
+        }  # fmt: skip
+        assert (await server.app.tasks.aget(ids["failed"])).state == "failed"
+        assert await act("retry", **within) == {
+            "dry_run": False, "count": {"n": 2, "more": False}, "answers": {"retried": 2, "refused": 0},
+        }  # fmt: skip
+        assert (await server.app.tasks.aget(ids["failed"])).state == "pending"
+        assert (await server.app.tasks.aget(ids["failed otherwise"])).state == "failed"
+        assert (await act("cancel", tag=["red"], dry_run=True))["count"]["n"] == 1
+        assert (await act("cancel", tag=["red"]))["answers"]["cancelled"] == 1
+        assert (await act("cancel", all=True, dry_run=True))["count"]["n"] == 3
+        assert (await act("cancel", all=True, limit=1, dry_run=True))["count"] == {"n": 1, "more": False}
+        assert (await act("delete", id=[ids["added"], 2**40], dry_run=True))["count"]["n"] == 1
+        assert (await act("delete", id=[ids["added"]]))["answers"]["deleted"] == 1
+        assert (await act("delete", text="wrong"))["answers"]["deleted"] == 1
+        assert (await act("delete", text="hunter2", dry_run=True))["count"]["n"] == 0
+        wrong = await server.operator.post(f"{TASKS}/retry", json={"status": ["running"]})
+        assert wrong.status_code == 422
+        acts = [entry["act"] for entry in (await server.admin.get("/api/v1/audit")).json()["items"]]
+        assert sorted(acts) == ["tasks.cancel", "tasks.delete", "tasks.delete", "tasks.retry"]  # no dry run is one
+
+
+async def test_more_than_ten_thousand_are_not_counted(serve: Serve):
+    async with routed(serve) as server:
+        add = server.app.get_task("add")
+        for _ in range(11):
+            await server.app.engine.enqueue([add.prepare(1, 2) for _ in range(1000)])
+        answer = await server.operator.post(f"{TASKS}/cancel", json={"all": True, "dry_run": True})
+        assert answer.json()["count"] == {"n": 10_000, "more": True}
+
+
+async def test_dead_letters_by_what_went_wrong(serve: Serve):
+    async with routed(serve) as server:
+        ids = await furnished(server)
+        body = (await server.viewer.get(f"{DEAD}/groups")).json()
+        assert body["searched"] == {"tasks": 3, "complete": True, "back_to": None}
+        by_message = {group["message"]: group for group in body["items"]}
+        assert set(by_message) == {"no answer within # s", "password=[redacted] was wrong"}
+        group = by_message["no answer within # s"]
+        assert (group["error_class"], group["count"]) == ("builtins.ValueError", {"n": 2, "more": False})
+        assert (group["names"], group["queues"]) == (["fail"], ["default"])
+        assert group["example"] in (ids["failed"], ids["failed again"])
+        assert group["oldest_at"] <= group["newest_at"]
+        members = (await server.viewer.get(f"{DEAD}?group={group['key']}")).json()
+        assert {item["id"] for item in members["items"]} == {ids["failed"], ids["failed again"]}
+        theirs = (await server.other.get(f"{DEAD}/groups")).json()["items"]
+        assert [each["message"] for each in theirs] == ["password=[redacted] was wrong"]
+        assert (await server.viewer.get(f"{DEAD}/groups?name=add")).json()["items"] == []
+
+        async def act(verb: str, **body: Any) -> dict[str, Any]:
+            return (await server.operator.post(f"{DEAD}/{verb}", json=body)).json()
+
+        assert (await act("replay", group=group["key"], dry_run=True))["count"] == {"n": 2, "more": False}
+        assert (await act("replay", group=group["key"]))["answers"] == {"retried": 2, "refused": 0}
+        assert (await server.app.tasks.aget(ids["failed"])).state == "pending"
+        assert (await server.app.tasks.aget(ids["failed otherwise"])).state == "failed"
+        other = by_message["password=[redacted] was wrong"]["key"]
+        assert (await act("discard", group=other))["answers"]["deleted"] == 1
+        assert (await server.viewer.get(f"{DEAD}/groups")).json()["items"] == []
+        assert (await server.operator.post(f"{DEAD}/replay", json={"group": "x"})).status_code == 422
+        assert (await server.operator.post(f"{DEAD}/replay", json={"dry_run": True})).status_code == 422

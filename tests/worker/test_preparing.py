@@ -1,6 +1,8 @@
 """What every attempt of a name has in common is read once, and read anew when the app says that it changed."""
 
 import random
+import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +14,6 @@ from headrace.client.middleware import Middleware
 from headrace.core.outcome import Expired, Released
 from headrace.core.task import ClaimedTask
 from headrace.executors.base import Launch
-from headrace.worker.application import warm
 from headrace.worker.execution import Pipeline
 from tests.worker.test_buffer import held
 
@@ -27,11 +28,6 @@ async def double(n: int) -> int:
 @app.task(name="in_a_child")
 def in_a_child(n: "int") -> int:
     return n
-
-
-@app.task(name="broken")
-async def broken(thing: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
-    """Its annotation leads nowhere."""
 
 
 def claim(**changes: Any) -> ClaimedTask:
@@ -100,10 +96,26 @@ def test_a_name_that_nobody_knows_is_asked_for_each_time() -> None:
     assert isinstance(pipeline.prepare(claim()), Launch)
 
 
-def test_warming_builds_the_validators_of_one_task_and_says_nothing_of_a_broken_one() -> None:
-    warm(app)
-    assert double.arguments._compiled is not None  # pyright: ignore[reportPrivateUsage]
-    lone = App("sqlite:///:memory:")
-    lone.task(broken.function, name="broken")
-    warm(lone)
-    assert lone.get_task("broken").arguments._compiled is None  # pyright: ignore[reportPrivateUsage]
+_WARMED = """
+import sys
+from headrace import App
+from headrace.worker.application import warm
+
+app = App("sqlite:///:memory:")
+
+{kind}def one(thing: "Nowhere") -> None: ...
+
+one = app.task(one, name="one")
+
+warm(app)
+print("pydantic._internal._generate_schema" in sys.modules, one.arguments._compiled)
+"""
+
+
+@pytest.mark.parametrize(("kind", "warmed"), [("async ", True), ("", False)])
+def test_validators_are_imported_before_the_first_task_without_reading_its_annotations(kind: str, warmed: bool) -> None:
+    """For a task that runs in the worker's own process; children import for themselves."""
+    program = [sys.executable, "-c", _WARMED.format(kind=kind)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(warmed), "None"]

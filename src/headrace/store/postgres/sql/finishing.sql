@@ -9,7 +9,7 @@ SELECT * FROM headrace.finish_v1(
 -- name: finish_and_claim
 -- Applies settlements, then claims what is wanted next: each function looks at the ledger when it is called, so what the
 -- first one readies the second one finds. Side by side, because claims that pass through the first function's own answer
--- are copied once more (1 to 2 us a task). Were the second called first, it would only find less.
+-- are copied once more (1 to 2 us a task). The parts of a UNION ALL of functions are read one after the other.
 SELECT * FROM headrace.finish_v1(
     $1, $2::text::bigint[], $3::text::integer[], $4::text::integer[], $5::text::double precision[], $6::text::text[],
     $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,

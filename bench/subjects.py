@@ -44,14 +44,14 @@ HEADRACE = Subject(
     name="headrace",
     adapter="headrace",
     store="postgres",
-    tasks=60_000,
+    tasks=120_000,
     unfinished="SELECT count(*) FROM headrace.tasks",
     finished="SELECT count(*) FROM headrace.history WHERE state = 'completed'",
 )
 HEADRACE_SQLITE = replace(
     HEADRACE,
     store="sqlite",
-    tasks=60_000,
+    tasks=120_000,
     unfinished="SELECT count(*) FROM headrace_tasks",
     finished="SELECT count(*) FROM headrace_history WHERE state = 'completed'",
 )
@@ -59,7 +59,7 @@ PGQUEUER = Subject(
     name="PgQueuer",
     adapter="pgqueuer",
     store="postgres",
-    tasks=60_000,
+    tasks=120_000,
     unfinished="SELECT count(*) FROM pgqueuer",
 )
 PROCRASTINATE = Subject(

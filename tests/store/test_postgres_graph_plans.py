@@ -7,8 +7,6 @@ import asyncpg
 from headrace.core.lanes import Lane
 from headrace.core.task import After, NewJob, NewTask, Want
 from headrace.store.postgres import PostgresStore
-from headrace.store.postgres.claiming import want_columns
-from headrace.store.postgres.low_water import NOTHING
 from headrace.store.postgres.reports import report_columns
 from headrace.store.queries import load_queries
 from tests.store.test_postgres_connection import done, opened
@@ -33,7 +31,7 @@ async def cost(store: PostgresStore, connection: asyncpg.Connection, n: int) -> 
     """Of the end of the first of a chain, which frees the second."""
     await store.create_job(chain(n, queue=f"of {n}"))
     [claim] = await store.claim("w", [Want(queue=f"of {n}", pool="coroutine", lane=Lane.PRIMARY, n=1)])
-    arguments = ("w", *report_columns([done(claim)]), *want_columns((), NOTHING))
+    arguments = ("w", *report_columns([done(claim)]))
     # More than five times: from then on the server keeps a plan.
     return [await buffers(connection, _FINISH, *arguments) for _ in range(8)][-1]
 

@@ -18,7 +18,8 @@ import { secondsOf } from "./times";
 import styles from "./JobPage.module.css";
 
 // What draws is loaded when it is looked at.
-const GraphView = lazy(() => import("./graph/GraphView"));
+const loadGraph = () => import("./graph/GraphView");
+const GraphView = lazy(loadGraph);
 const GroupTable = lazy(() => import("./table/GroupTable"));
 const GanttView = lazy(() => import("./gantt/GanttView"));
 const JobLogs = lazy(() => import("./logs/JobLogs"));
@@ -49,6 +50,11 @@ function JobPage({ id }: { readonly id: number }) {
   const [open, setOpen] = useQueryState("open", "");
   const unfolded = useMemo(() => new Set(open.split(",").filter((group) => group !== "")), [open]);
   const setUnfolded = useCallback((groups: ReadonlySet<string>) => setOpen([...groups].join(",")), [setOpen]);
+
+  useEffect(() => {
+    // Not only when the tasks are there: both are on their way at once.
+    if (tab === "graph") void loadGraph();
+  }, [tab]);
 
   const lookAgain = useRef<() => void>(() => undefined);
   const followed = useJob(

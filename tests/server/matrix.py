@@ -259,6 +259,8 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/live/tasks/{{id}}"): Row(allowed=SEES, status=200, query="?follow=false", thing="task"),
     ("GET", f"{_V1}/live/queues"): Row(allowed=KNOWN, status=200, query="?follow=false"),
     ("GET", f"{_V1}/live/system"): Row(allowed=KNOWN, status=200, query="?follow=false"),
+    ("GET", f"{_V1}/live/overview"): Row(allowed=KNOWN, status=200, query="?follow=false"),
+    ("GET", f"{_V1}/live/tasks"): Row(allowed=KNOWN, status=200, query="?follow=false"),
 }
 
 # By path: who is let in. The others are told by a close code, 4401 or 4403.
@@ -268,6 +270,8 @@ SOCKETS: dict[str, tuple[frozenset[str], str]] = {
     "/ws/task/{id}/": (SEES, "task"),
     "/ws/queues/": (KNOWN, ""),
     "/ws/system/": (KNOWN, ""),
+    "/ws/overview/": (KNOWN, ""),
+    "/ws/tasks/": (KNOWN, ""),
 }
 
 

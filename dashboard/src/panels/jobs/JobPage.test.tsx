@@ -1,4 +1,4 @@
-import { screen, within } from "@testing-library/react";
+import { configure, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 
@@ -10,6 +10,10 @@ import { fan, group, job, node } from "./testing";
 
 const JOB = "GET /api/v1/jobs/7";
 const GRAPH = "GET /api/v1/jobs/7/graph";
+
+// What draws is loaded when it is needed, which takes a busy machine a while.
+configure({ asyncUtilTimeout: 10_000 });
+vi.setConfig({ testTimeout: 30_000 });
 
 beforeEach(() => {
   // There is nothing to draw on here; what is computed is tested beside it.

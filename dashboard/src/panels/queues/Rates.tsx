@@ -21,12 +21,12 @@ function useOverview(range: Range, each: number) {
 
 /** What ended of one queue: over times from minutes to a week, and each few seconds while one looks. */
 export function Rates({ queue }: { readonly queue: string }) {
-  const minutes = useOverview("5m", 10_000);
+  const minutes = useOverview("5m", EACH);
   const hour = useOverview("1h", 10_000);
-  // Its steps are a quarter of an hour, so that two looks in between are about the same time.
-  const day = useOverview("24h", EACH);
+  const day = useOverview("24h", 60_000);
   const week = useOverview("7d", 60_000);
-  const points = usePoints(queue, day.data);
+  // The shortest range costs the server least, so that its figures are the newest.
+  const points = usePoints(queue, minutes.data);
   const failed = [minutes, hour, day, week].find((each) => each.error !== null);
   return (
     <Section title="Rates">
@@ -105,6 +105,8 @@ function usePoints(queue: string, overview: wire.OverviewShown | undefined): rea
       return;
     }
     const point = rateBetween(before.ended, ended);
+    // Once a minute the range moves on; the line goes on behind that.
+    if (point === null) return;
     setPoints((kept) => ({ queue, points: [...kept.points.slice(1 - MOST_POINTS), point] }));
   }, [queue, overview]);
   return points.points.length > 1 ? points.points : [];

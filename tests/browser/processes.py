@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -50,6 +52,16 @@ class Command:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(CEILING)
         self.process = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It does nothing for a moment, and does not notice."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.killpg(self.process.pid, signal.SIGCONT)
 
     def stop(self) -> None:
         if self.process is None:

@@ -43,22 +43,24 @@ class Screen:
     title: str
     person: str = "ada"
     then: Callable[[Page], Awaitable[None]] = _nothing
-
-    @property
-    def panel(self) -> str:
-        """The first part of its address, without the ids behind it."""
-        return self.name.partition("-")[0]
+    leads_to: str | None = None  # where `then` has gone
 
 
 def _screen(
-    name: str, address: str, title: str, *, person: str = "ada", then: Callable[[Page], Awaitable[None]] = _nothing
+    name: str,
+    address: str,
+    title: str,
+    *,
+    person: str = "ada",
+    then: Callable[[Page], Awaitable[None]] = _nothing,
+    leads_to: str | None = None,
 ) -> Screen:
     """`address` may name what is in the scene: "/tasks/{failed}"."""
 
     def filled(scene: Scene) -> str:
         return address.format_map({each: getattr(scene, each) for each in Scene.__slots__})
 
-    return Screen(name=name, address=filled, title=title, person=person, then=then)
+    return Screen(name=name, address=filled, title=title, person=person, then=then, leads_to=leads_to)
 
 
 SCREENS: tuple[Screen, ...] = (
@@ -96,12 +98,17 @@ SCREENS: tuple[Screen, ...] = (
     _screen("job-details", "/jobs/{album}?tab=details", "summer album"),
     _screen("job-add", "/jobs/{going}", "winter album", then=_press("Add a task")),
     _screen("dead-letters", "/dead-letters", "Dead letters"),
-    _screen("dead-letters-group", "/dead-letters", "Dead letters", then=_first_group),
+    _screen("dead-letters-group", "/dead-letters", "Dead letters", then=_first_group, leads_to="/dead-letters/1"),
     _screen("schedules", "/schedules", "Schedules"),
     _screen("schedules-one", "/schedules/report-south", "report-south"),
     _screen("schedules-new", "/schedules?new=yes", "Schedules"),
     _screen("schedules-edit", "/schedules/report-south?edit=yes", "report-south"),
     _screen("approvals", "/approvals", "Approvals", person="oskar"),
+    _screen("workers", "/workers", "Workers"),
+    _screen("workers-one", "/workers/{worker}", ""),
+    _screen("breakers", "/breakers", "Breakers"),
+    _screen("breakers-one", "/breakers/postmaster", "postmaster"),
+    _screen("breakers-open", "/breakers", "Breakers", then=_press("Open one by hand…")),
     _screen("accounts", "/accounts", "Users and tokens"),
     _screen("accounts-tokens", "/accounts?tab=tokens", "Users and tokens"),
     _screen("accounts-logins", "/accounts?tab=logins", "Users and tokens"),

@@ -27,6 +27,16 @@ def make_app(url: str | None = None) -> App:
     async def hand_over(address: str) -> str:
         return f"sent to {address}"
 
+    @app.breaker("pigeons")
+    async def fly(lost: bool) -> str:
+        if lost:
+            raise ConnectionError("the pigeon has not come back")
+        return "arrived"
+
+    @app.task(name="mail.by_pigeon", queue="mail", retry=_LATER)
+    async def by_pigeon(lost: bool) -> str:
+        return await fly(lost)
+
     @app.task(name="mail.welcome", queue="mail", tags=["mail"])
     async def welcome(
         user_id: int, greeting: str = "hello", urgent: bool = False, copies: int = 1, password: str | None = None

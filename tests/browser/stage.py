@@ -21,15 +21,15 @@ class Stage:
         self.gates = folder / "gates"
         self.gates.mkdir()
         shutil.copy(shop.__file__, folder / "shop.py")
-        variables = {
+        self.variables = {
             "HEADRACE_DATABASE_URL": url,
             "HEADRACE_RATE_LIMIT": "0",  # one address for every person and every test
             "SHOP_GATES": str(self.gates),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         self.app: App = shop.make_app(url)
-        self.server = Server(folder, auth=auth, **variables)
-        self.worker = Command(folder, "worker", "shop:app", "--children", "1", "--grace", "1", **variables)
+        self.server = Server(folder, auth=auth, **self.variables)
+        self.worker = Command(folder, "worker", "shop:app", "--children", "1", "--grace", "1", **self.variables)
         self.sessions = Sessions(self.server.address)
 
     @property

@@ -24,21 +24,24 @@ async def test_a_schedule_is_made_run_changed_and_removed(browsing: Browsing):
     await page.get_by_role("button", name="New schedule").click()
     form = page.get_by_role("dialog", name="A new schedule")
     await form.get_by_label("Name").fill("evening-report")
-    await form.get_by_label("Cron").fill("0 99 * * *")
+    await form.get_by_role("textbox", name="Cron").fill("0 99 * * *")
     await form.get_by_label("Time zone").fill("Europe/Berlin")
     await form.get_by_label("Task", exact=True).fill("reports.daily")
     await form.get_by_label("Arguments of each run").fill('{"region": "east"}')
     await form.get_by_role("button", name="Make the schedule").click()
-    await expect(form.get_by_label("Cron")).to_have_attribute("aria-invalid", "true")
-    await form.get_by_label("Cron").fill("30 18 * * *")
+    await expect(form.get_by_role("textbox", name="Cron")).to_have_attribute("aria-invalid", "true")
+    await form.get_by_role("textbox", name="Cron").fill("30 18 * * *")
     await form.get_by_role("button", name="Make the schedule").click()
     await expect(heading(page, "evening-report")).to_be_visible()
     made = await app.schedules.aget("evening-report")
     assert made.describe() == "At 18:30 every day (Europe/Berlin)"
     fires = page.get_by_role("region", name="Next fires")
-    await expect(fires.get_by_role("listitem")).to_have_count(10)
+    ticks = fires.locator("tbody").get_by_role("row")
+    await expect(ticks).to_have_count(10)
     # Pages of these tests are in Tokyo; the schedule is on the clocks of Berlin.
-    await expect(fires.get_by_role("listitem").first).to_contain_text(re.compile(r"18:30.* in Europe/Berlin"))
+    await expect(fires.get_by_role("columnheader").nth(1)).to_contain_text("Europe/Berlin")
+    await expect(ticks.first.get_by_role("cell").nth(1)).to_contain_text("18:30:00")
+    await expect(ticks.first.get_by_role("cell").nth(0)).not_to_contain_text("18:30:00")
 
     await page.get_by_role("button", name="Run now").click()
     runs = page.get_by_role("table", name="Runs of evening-report, newest first")
@@ -50,10 +53,10 @@ async def test_a_schedule_is_made_run_changed_and_removed(browsing: Browsing):
     await expect(runs.get_by_role("link", name=str(run.task))).to_be_visible()
 
     await page.get_by_role("button", name="Pause").click()
-    await expect(fires).to_contain_text("None while it is paused.")
+    await expect(ticks).to_have_count(0)
     assert (await app.schedules.aget("evening-report")).paused
     await page.get_by_role("button", name="Resume").click()
-    await expect(fires.get_by_role("listitem")).to_have_count(10)
+    await expect(ticks).to_have_count(10)
     assert not (await app.schedules.aget("evening-report")).paused
 
     await page.get_by_role("button", name="Edit").click()

@@ -82,6 +82,9 @@ class Things:
     async def job(self) -> str:
         return str(await self._job(self._app.get_task("add").prepare(1, 2)))
 
+    async def job_group(self) -> str:
+        return f"{await self.job()} g0"
+
     async def talking_job(self) -> str:
         """One of whose tasks has logged something."""
         id = await self._job(self._app.get_task("add").prepare(1, 2))
@@ -191,6 +194,9 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/jobs"): Row(allowed=KNOWN, status=200),
     ("GET", f"{_V1}/jobs/{{id}}"): Row(allowed=SEES, status=200, thing="job"),
     ("GET", f"{_V1}/jobs/{{id}}/graph"): Row(allowed=SEES, status=200, thing="job"),
+    ("GET", f"{_V1}/jobs/{{id}}/groups"): Row(allowed=SEES, status=200, thing="job"),
+    ("GET", f"{_V1}/jobs/{{id}}/groups/{{group}}/tasks"): Row(allowed=SEES, status=200, thing="job_group"),
+    ("GET", f"{_V1}/jobs/{{id}}/gantt"): Row(allowed=SEES, status=200, thing="job"),
     ("GET", f"{_V1}/jobs/{{id}}/events"): Row(allowed=SEES, status=200, thing="job"),
     ("GET", f"{_V1}/jobs/{{id}}/logs"): Row(allowed=SEES, status=200, thing="job"),
     ("POST", f"{_V1}/jobs/{{id}}/tasks"): Row(allowed=CONTROLS, status=201, body={"tasks": [_ADD]}, thing="job"),
@@ -253,6 +259,8 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", f"{_V1}/live/tasks/{{id}}"): Row(allowed=SEES, status=200, query="?follow=false", thing="task"),
     ("GET", f"{_V1}/live/queues"): Row(allowed=KNOWN, status=200, query="?follow=false"),
     ("GET", f"{_V1}/live/system"): Row(allowed=KNOWN, status=200, query="?follow=false"),
+    ("GET", f"{_V1}/live/overview"): Row(allowed=KNOWN, status=200, query="?follow=false"),
+    ("GET", f"{_V1}/live/tasks"): Row(allowed=KNOWN, status=200, query="?follow=false"),
 }
 
 # By path: who is let in. The others are told by a close code, 4401 or 4403.
@@ -262,6 +270,8 @@ SOCKETS: dict[str, tuple[frozenset[str], str]] = {
     "/ws/task/{id}/": (SEES, "task"),
     "/ws/queues/": (KNOWN, ""),
     "/ws/system/": (KNOWN, ""),
+    "/ws/overview/": (KNOWN, ""),
+    "/ws/tasks/": (KNOWN, ""),
 }
 
 

@@ -17,8 +17,12 @@ REFUSED = {"nobody": 401, "viewer": 403}  # others of the role user by the row
 
 
 def path_of(template: str, thing: str) -> str:
-    before, brace, rest = template.partition("{")
-    return template if not brace else f"{before}{thing}{rest.partition('}')[2]}"
+    """A thing that is below another says both, with a space between: their places in the path."""
+    path = template
+    for part in thing.split(" "):
+        before, brace, rest = path.partition("{")
+        path = path if not brace else f"{before}{part}{rest.partition('}')[2]}"
+    return path
 
 
 async def call(server: Serving, things: Things, method: str, template: str, row: Row, caller: str) -> Any:

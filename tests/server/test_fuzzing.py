@@ -70,7 +70,7 @@ class World:
             case [_, "api", _, "tasks" | "results" | "dead-letters", *_]:
                 return self.uuids if name == "task_id" else self.tasks
             case [_, "api", _, "jobs", *_]:
-                return self.jobs
+                return ["g0", "g1"] if name == "group" else self.jobs
             case [_, "api", _, "queues", *_]:
                 return NAMES["queue"]
             case [_, "api", _, "schedules", *_]:

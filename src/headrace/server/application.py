@@ -24,6 +24,7 @@ from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
 from headrace.server.overview.looking import Overview
 from headrace.server.parameters import known_parameters
+from headrace.server.pictures import Pictures
 from headrace.server.probes import Probes
 
 # (module, prefix): each module has a `router`. Faces come first: their fixed paths must win over {id}.
@@ -35,6 +36,7 @@ _ROUTERS: tuple[tuple[str, str], ...] = (
     ("routes.task_acts", "/api/v1"),
     ("routes.task_logs", "/api/v1"),
     ("routes.jobs", "/api/v1"),
+    ("routes.job_groups", "/api/v1"),
     ("routes.queues", "/api/v1"),
     ("routes.dead_letters", "/api/v1"),
     ("routes.schedules", "/api/v1"),
@@ -86,6 +88,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     api.state.passwords = passwords
     api.state.probes = Probes()
     api.state.overview = Overview(app)
+    api.state.pictures = Pictures(app)
     api.state.logins = Logins(app, options, passwords)
     problems.install(api)
     openapi.describe(api)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from headrace.app import App
-from headrace.client.job_graph import JobGraph
+from headrace.client.job_graph import GraphNode, JobGraph
 from headrace.core.errors import HeadraceError, PayloadError
 from headrace.core.payload import loads
 from headrace.core.states import TaskState
@@ -152,30 +152,29 @@ class Seeing:
             metadata=self.json(job.metadata),
         )
 
+    def node(self, node: GraphNode) -> NodeShown:
+        return NodeShown(
+            id=node.id,
+            name=self._redaction.text(node.name),
+            task=node.task,
+            state=node.state,
+            reason=node.reason,
+            critical=node.critical,
+            attempts=node.attempts,
+            queue=node.queue,
+            waiting_on=node.waiting_on,
+            created_at=node.created_at,
+            started_at=node.started_at,
+            finished_at=node.finished_at,
+            took=node.took,
+            error=self.text(node.error),
+            progress=self.json(node.progress),
+        )
+
     def graph(self, graph: JobGraph) -> GraphShown:
-        nodes = [
-            NodeShown(
-                id=node.id,
-                name=self._redaction.text(node.name),
-                task=node.task,
-                state=node.state,
-                reason=node.reason,
-                critical=node.critical,
-                attempts=node.attempts,
-                queue=node.queue,
-                waiting_on=node.waiting_on,
-                created_at=node.created_at,
-                started_at=node.started_at,
-                finished_at=node.finished_at,
-                took=node.took,
-                error=self.text(node.error),
-                progress=self.json(node.progress),
-            )
-            for node in graph.nodes
-        ]
         return GraphShown(
             job=self.job(graph.job),
-            nodes=nodes,
+            nodes=[self.node(node) for node in graph.nodes],
             edges=[EdgeShown.model_validate(edge) for edge in graph.edges],
             complete=graph.complete,
         )

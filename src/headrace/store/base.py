@@ -17,10 +17,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headrace.core.errors import StoreError
+from headrace.core.grouping import Bone, Joint
 from headrace.core.limits import Rate
 from headrace.core.schedule import DueSchedules, Fired, Firing, NewSchedule, ScheduleRecord, ScheduleRun
 from headrace.core.settlement import Settlement
-from headrace.core.states import JobState, TaskState
+from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.core.task import (
     AttemptRecord,
     ClaimedTask,
@@ -143,6 +144,17 @@ class LogLine:
     at: datetime
     stream: str
     line: str
+
+
+class Span(NamedTuple):
+    """One execution of a task, as far as a picture needs it."""
+
+    claim_no: int
+    state: AttemptState
+    charged: bool
+    worker: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,6 +434,23 @@ class Outlines(Protocol):
 
     async def tally(self, job: int) -> list[tuple[str, TaskState, int]]:
         """How many tasks it has of each name and state. Counts all of them: not for services."""
+        ...
+
+    async def bones(self, job: int, *, limit: int) -> Sequence[Bone]:
+        """All its tasks, or so many of them, in whatever order: what `core.grouping` makes few groups of. A task that
+        ends meanwhile is there once."""
+        ...
+
+    async def joints(self, job: int, *, limit: int) -> Sequence[Joint]:
+        """All edges of its tasks, or so many of them, in whatever order."""
+        ...
+
+    async def labels(self, tasks: Sequence[int]) -> dict[int, str]:
+        """What their compositions call them; those that have none are left out."""
+        ...
+
+    async def spans(self, tasks: Sequence[int]) -> dict[int, list[Span]]:
+        """When each of these was executed, by the order of its claims; those that never were are left out."""
         ...
 
     async def hooks_of_job(self, job: int) -> JobHooks:

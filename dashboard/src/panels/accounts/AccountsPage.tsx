@@ -4,7 +4,6 @@ import { useQueryState } from "@/url/queryState";
 
 import { NewToken } from "./NewToken";
 import { NewUser } from "./NewUser";
-import { managesTokens } from "./rights";
 import { TokensTable } from "./TokensTable";
 import { UsersTable } from "./UsersTable";
 
@@ -21,7 +20,7 @@ export function Component() {
   ];
   const [asked, setTab] = useQueryState<TabId>("tab", tabs[0]?.id ?? "mine");
   const tab = tabs.some((each) => each.id === asked) ? asked : (tabs[0]?.id ?? "mine");
-  const mayMake = session.auth && tab === "mine" && managesTokens(session);
+  const mayMake = session.auth && tab === "mine" && session.permissions.manage_tokens;
   if (tabs.length === 0) {
     return (
       <Page title="Users and tokens">

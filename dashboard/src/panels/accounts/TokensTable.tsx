@@ -6,7 +6,7 @@ import { useSession } from "@/app/session";
 import { Badge, Button, Checkbox, Empty, Table, Time, useConfirm, useNow, type Column } from "@/ui";
 
 import { useRevoke, useTokens, type Kind, type Whose } from "./acts";
-import { browserOf, inOrder, managesTokens, standingOf } from "./rights";
+import { browserOf, inOrder, standingOf } from "./rights";
 
 interface TokensTableProps {
   readonly whose: Whose;
@@ -91,7 +91,7 @@ export function TokensTable({ whose, kind, empty }: TokensTableProps) {
         ),
     },
   );
-  if (managesTokens(session)) {
+  if (session.permissions.manage_tokens) {
     columns.push({
       id: "act",
       title: "Act",

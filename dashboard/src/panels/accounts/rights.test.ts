@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { browserOf, inOrder, managesTokens, standingOf, userStanding } from "./rights";
+import { browserOf, inOrder, standingOf, userStanding } from "./rights";
 
 const NOW = Date.parse("2026-05-01T08:00:00Z");
 
@@ -19,12 +19,6 @@ it("says whether a user may come in", () => {
 
 it("orders scopes from little to much", () => {
   expect(inOrder(["admin", "control", "read"])).toEqual(["read", "control", "admin"]);
-});
-
-it("knows who may make tokens", () => {
-  expect(managesTokens({ kind: "session", scopes: ["read"] })).toBe(true);
-  expect(managesTokens({ kind: "api", scopes: ["read", "submit"] })).toBe(false);
-  expect(managesTokens({ kind: "api", scopes: ["read", "control"] })).toBe(true);
 });
 
 it("tells browsers apart", () => {

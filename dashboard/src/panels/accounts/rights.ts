@@ -67,11 +67,6 @@ export function userStanding(user: Pick<wire.UserAnswer, "disabled" | "locked_un
   return { tone: "good", text: "enabled", isGood: true };
 }
 
-/** As the server does it: whoever is logged in, and tokens that may act. */
-export function managesTokens(session: Pick<wire.SessionAnswer, "kind" | "scopes">): boolean {
-  return session.kind === "session" || session.scopes.includes("control") || session.scopes.includes("admin");
-}
-
 /** A browser's long name of itself, cut down to what tells two of them apart. */
 export function browserOf(userAgent: string): string {
   const known = [

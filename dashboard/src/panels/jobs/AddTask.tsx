@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 
 import { api, call, type wire } from "@/api";
-import { Button, Dialog, Field, Input, Problem, TextArea, useToasts } from "@/ui";
+import { Button, Dialog, Input, Problem, TextArea, useToasts } from "@/ui";
 
 import { readIds, readKwargs } from "./adding";
 
@@ -69,21 +69,21 @@ export function AddTask({ job, close, added }: AddTaskProps) {
           submit();
         }}
       >
-        <Field
+        <Input
           label="Task"
           hint="The name under which it is registered"
           error={isTried && name.trim() === "" ? "Say which task" : undefined}
-        >
-          {(wiring) => (
-            <TaskName
-              wiring={wiring}
-              list={names}
-              value={name}
-              change={setName}
-              options={registry.data?.items.map((item) => item.name) ?? []}
-            />
-          )}
-        </Field>
+          list={names}
+          value={name}
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <datalist id={names}>
+          {registry.data?.items.map((item) => (
+            <option key={item.name} value={item.name} />
+          ))}
+        </datalist>
         <TextArea
           label="Arguments"
           hint="By name, as a JSON object"
@@ -104,33 +104,5 @@ export function AddTask({ job, close, added }: AddTaskProps) {
         <button type="submit" hidden />
       </form>
     </Dialog>
-  );
-}
-
-interface TaskNameProps {
-  readonly wiring: React.InputHTMLAttributes<HTMLInputElement>;
-  readonly list: string;
-  readonly value: string;
-  change(value: string): void;
-  readonly options: readonly string[];
-}
-
-function TaskName({ wiring, list, value, change, options }: TaskNameProps) {
-  return (
-    <>
-      <input
-        {...wiring}
-        list={list}
-        value={value}
-        autoComplete="off"
-        spellCheck={false}
-        onChange={(event) => change(event.target.value)}
-      />
-      <datalist id={list}>
-        {options.map((option) => (
-          <option key={option} value={option} />
-        ))}
-      </datalist>
-    </>
   );
 }

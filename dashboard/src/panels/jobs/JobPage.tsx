@@ -2,21 +2,24 @@ import { lazy, Suspense, useCallback, useEffect, useMemo, useRef } from "react";
 import { Link, useParams } from "react-router";
 
 import type { wire } from "@/api";
-import { Duration, Empty, Fact, Facts, Json, Page, Problem, Section, Skeleton, StateBadge, Tabs, Time } from "@/ui";
+import { Duration, Empty, Fact, Facts, Json, Page, Problem, Section, Skeleton, StateBadge, Tabs, Time, type Tone } from "@/ui";
 import { useQueryState } from "@/url/queryState";
 
 import { JobActions } from "./acts";
 import { isOver, useJob, useOutline } from "./following";
+import { Glyph } from "./glyphs";
 import { JobProgress } from "./JobProgress";
 import { NO_OUTLINE, type Member } from "./outline";
 import { usePages } from "./paging";
+import { waitingOf } from "./progress";
 import { readMembers } from "./reading";
 import { hasEnded, sumOf } from "./states";
 import { secondsOf } from "./times";
 import styles from "./JobPage.module.css";
 
 // What draws is loaded when it is looked at.
-const GraphView = lazy(() => import("./graph/GraphView"));
+const loadGraph = () => import("./graph/GraphView");
+const GraphView = lazy(loadGraph);
 const GroupTable = lazy(() => import("./table/GroupTable"));
 const GanttView = lazy(() => import("./gantt/GanttView"));
 const JobLogs = lazy(() => import("./logs/JobLogs"));
@@ -47,6 +50,11 @@ function JobPage({ id }: { readonly id: number }) {
   const [open, setOpen] = useQueryState("open", "");
   const unfolded = useMemo(() => new Set(open.split(",").filter((group) => group !== "")), [open]);
   const setUnfolded = useCallback((groups: ReadonlySet<string>) => setOpen([...groups].join(",")), [setOpen]);
+
+  useEffect(() => {
+    // Not only when the tasks are there: both are on their way at once.
+    if (tab === "graph") void loadGraph();
+  }, [tab]);
 
   const lookAgain = useRef<() => void>(() => undefined);
   const followed = useJob(
@@ -176,36 +184,63 @@ function Summary({ job, waitingForApproval }: SummaryProps) {
       <div className={styles.progress}>
         <JobProgress job={job} name={job.name} />
       </div>
-      <Facts>
-        <Fact name="Completed">{job.completed.toLocaleString()}</Fact>
-        <Fact name="Failed">
-          {job.failed > 0 ? (
-            <Link to={tasksAddress(job.id, "failed")}>{job.failed.toLocaleString()}</Link>
-          ) : (
-            job.failed.toLocaleString()
-          )}
-        </Fact>
-        <Fact name="Cancelled">{job.cancelled.toLocaleString()}</Fact>
-        <Fact name="Running">{job.running.toLocaleString()}</Fact>
-        <Fact name="Started">
+      <dl className={styles.facts}>
+        <Figure name="Completed" tone="good">
+          {job.completed.toLocaleString()}
+        </Figure>
+        <Figure name="Failed" tone="bad">
+          {job.failed > 0 ? <Link to={tasksAddress(job.id, "failed")}>{job.failed.toLocaleString()}</Link> : "0"}
+        </Figure>
+        <Figure name="Cancelled" tone="ended">
+          {job.cancelled.toLocaleString()}
+        </Figure>
+        <Figure name="Running" tone="active">
+          {job.running.toLocaleString()}
+        </Figure>
+        <Figure name="Waiting" tone="waiting">
+          {waitingOf(job).toLocaleString()}
+        </Figure>
+        <Figure name="Started">
           <Time at={job.started_at} />
-        </Fact>
-        <Fact name="Duration">
+        </Figure>
+        <Figure name="Duration">
           <Duration seconds={secondsOf(job)} since={over ? null : job.started_at} />
-        </Fact>
+        </Figure>
         {job.deadline_at !== null && !over && (
-          <Fact name="Fails if not over">
+          <Figure name="Must end">
             <Time at={job.deadline_at} />
-          </Fact>
+          </Figure>
         )}
-        {job.run_no > 1 && <Fact name="Run">{job.run_no}</Fact>}
-      </Facts>
+        {job.run_no > 1 && <Figure name="Run">{job.run_no}</Figure>}
+      </dl>
       {waitingForApproval > 0 && (
         <p className={styles.approval}>
           {waitingForApproval === 1 ? "1 task waits" : `${waitingForApproval.toLocaleString()} tasks wait`} for somebody to approve:{" "}
           <Link to={tasksAddress(job.id, "pending_approval")}>look at them</Link> or <Link to="/approvals">go to the approvals</Link>
         </p>
       )}
+    </div>
+  );
+}
+
+interface FigureProps {
+  readonly name: string;
+  readonly tone?: Tone;
+  readonly children: React.ReactNode;
+}
+
+function Figure({ name, tone, children }: FigureProps) {
+  return (
+    <div>
+      <dt>
+        {tone !== undefined && (
+          <span className={styles[tone]}>
+            <Glyph tone={tone} size={12} />
+          </span>
+        )}
+        {name}
+      </dt>
+      <dd>{children}</dd>
     </div>
   );
 }

@@ -1,11 +1,14 @@
-import { screen, within } from "@testing-library/react";
+import { configure, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
 import { renderPage, user, viewer } from "@/testing/page";
 
 import { Component } from "./JobsPage";
 import { job } from "./testing";
+
+configure({ asyncUtilTimeout: 10_000 });
+vi.setConfig({ testTimeout: 30_000 });
 
 const LIST = "GET /api/v1/jobs";
 

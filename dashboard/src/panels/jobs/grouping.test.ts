@@ -55,10 +55,11 @@ describe("tasks gathered into groups", () => {
       started_at: "2026-05-01T08:00:01Z",
       finished_at: "2026-05-01T08:00:05Z",
       took: { n: 2, mean: 3, max: 4 },
+      failed: 2,
       error: "E: x",
     });
     const other = gathered({ nodes: [node(1, "w", { name: "blue" }), node(2, "w", { name: "red" })], edges: [] });
-    expect(other.groups[0]).toMatchObject({ label: null, finished_at: null, took: null });
+    expect(other.groups[0]).toMatchObject({ label: null, finished_at: null, failed: null, took: { n: 0, mean: null } });
   });
 
   it("has the same ids of groups when only states have changed", () => {

@@ -112,7 +112,7 @@ function summed(group: Gathered): Group {
   let started: string | null = null;
   let finished: string | null = null;
   let open = false;
-  let error: string | null = null;
+  let failed: Member | null = null;
   let took = { n: 0, sum: 0, max: 0 };
   for (const member of members) {
     states[member.state] = (states[member.state] ?? 0) + 1;
@@ -120,7 +120,7 @@ function summed(group: Gathered): Group {
     if (member.started_at !== null && (started === null || member.started_at < started)) started = member.started_at;
     if (member.finished_at === null) open = true;
     else if (finished === null || member.finished_at > finished) finished = member.finished_at;
-    error ??= member.error;
+    if (member.state === "failed") failed ??= member;
     if (member.took !== null) {
       took = { n: took.n + 1, sum: took.sum + member.took, max: Math.max(took.max, member.took) };
     }
@@ -132,11 +132,11 @@ function summed(group: Gathered): Group {
     level: group.level,
     count: members.length,
     states,
-    critical: members.some((member) => member.critical),
     started_at: started,
     finished_at: open ? null : finished,
-    took: took.n === 0 ? null : { n: took.n, mean: took.sum / took.n, max: took.max },
+    took: took.n === 0 ? { n: 0, mean: null, max: null } : { n: took.n, mean: took.sum / took.n, max: took.max },
     first: first?.id ?? 0,
-    error,
+    failed: failed?.id ?? null,
+    error: failed?.error ?? null,
   };
 }

@@ -10,26 +10,29 @@ import type { States } from "./states";
 
 export type Member = wire.NodeShown;
 
+/** Seconds of executions that have ended; null where none has. */
 export interface Took {
   readonly n: number;
-  readonly mean: number;
-  readonly max: number;
+  readonly mean: number | null;
+  readonly max: number | null;
 }
 
 /** Tasks of one name that wait for the same groups in the same way. */
 export interface Group {
   readonly id: string;
-  readonly task: string;
+  /** null where tasks of several names were put together. */
+  readonly task: string | null;
   readonly label: string | null;
   readonly level: number;
   readonly count: number;
   readonly states: States;
-  readonly critical: boolean;
   readonly started_at: string | null;
   readonly finished_at: string | null;
-  readonly took: Took | null;
+  readonly took: Took;
   /** The id of one member: the one, where there is one. */
   readonly first: number;
+  /** The id of one that failed; `error` is of that one. */
+  readonly failed: number | null;
   readonly error: string | null;
 }
 
@@ -57,8 +60,13 @@ export interface Outline {
 export const NO_OUTLINE: Outline = { groups: [], edges: [], merged: false, members: null, links: [] };
 
 /** How a group is called: by its label where all have the same, else by what runs. */
-export function groupName(group: Group): string {
-  return group.label ?? shortTask(group.task);
+export function groupName(group: Pick<Group, "label" | "task">): string {
+  return group.label ?? (group.task === null ? "several tasks" : shortTask(group.task));
+}
+
+/** What it stands for, whole: for who points at it. */
+export function groupTask(group: Pick<Group, "task">): string {
+  return group.task ?? "tasks of several names";
 }
 
 /** tasks.mail.send → send: in a job most names begin alike, and the end says which it is. */

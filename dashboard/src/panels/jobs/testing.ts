@@ -48,11 +48,11 @@ export function group(id: string, more: Partial<Group> = {}): Group {
     level: 0,
     count: 1,
     states: { pending: more.count ?? 1 },
-    critical: true,
     started_at: null,
     finished_at: null,
-    took: null,
+    took: { n: 0, mean: null, max: null },
     first: 1,
+    failed: null,
     error: null,
     ...more,
   };

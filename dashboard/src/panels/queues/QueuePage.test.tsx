@@ -1,4 +1,4 @@
-import { screen, waitFor } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
@@ -87,4 +87,17 @@ it("sets a rate", async () => {
     query: "",
     body: { n: 9, per: 60, burst: 3 },
   });
+});
+
+it("shows what ended over times from minutes to a week", async () => {
+  const ended = ({ query }: Asked) => {
+    const range = new URLSearchParams(query).get("range") ?? "";
+    const found = { queue: "mail", completed: { "5m": 30, "1h": 300 }[range] ?? 3000, failed: 10, cancelled: 0, rejected: 0, per_second: 0.5 };
+    return { range, since: "2026-05-01T08:00:00Z", as_of: "2026-05-01T09:00:00Z", finished: { queues: [found] } };
+  };
+  const answers = { "GET /api/v1/queues": [mail], "GET /api/v1/overview": ended };
+  renderPage(<QueuePage />, { path: "/queues/:name", at: "/queues/mail", session: viewer, answers });
+  const table = await screen.findByRole("table", { name: "What ended of mail" });
+  await waitFor(() => expect(within(table).getByRole("row", { name: "5 minutes 30 10 (25 %) 0.5/s" })).toBeVisible());
+  expect(within(table).getByRole("row", { name: /^hour 300 10/ })).toBeVisible();
 });

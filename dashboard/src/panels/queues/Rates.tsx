@@ -2,20 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 
 import { api, call, type wire } from "@/api";
-import { Chart, Fact, Facts, Problem, Section, Select, shortNumber, type Option } from "@/ui";
-import { useQueryState } from "@/url/queryState";
+import { Chart, Problem, Section, shortNumber } from "@/ui";
 
 import { NOTHING_ENDED, percent, rateBetween, type Ended, type RatePoint } from "./figures";
+import styles from "./Queues.module.css";
 
 type Range = wire.OverviewShown["range"];
-const RANGES: readonly Option<Range>[] = [
-  { value: "5m", label: "last 5 minutes" },
-  { value: "1h", label: "last hour" },
-  { value: "24h", label: "last day" },
-  { value: "7d", label: "last 7 days" },
-];
-// Its steps are a quarter of an hour, so that two looks in between are about the same time.
-const COUNTED_IN: Range = "24h";
 const EACH = 5000;
 const MOST_POINTS = 240;
 
@@ -27,39 +19,74 @@ function useOverview(range: Range, each: number) {
   });
 }
 
-/** What ended of one queue: over a time, and each few seconds while one looks. */
+/** What ended of one queue: over times from minutes to a week, and each few seconds while one looks. */
 export function Rates({ queue }: { readonly queue: string }) {
-  const [range, setRange] = useQueryState<Range>("range", "1h");
-  const over = useOverview(range, 10_000);
-  const counted = useOverview(COUNTED_IN, EACH);
-  const points = usePoints(queue, counted.data);
-  const found = over.data?.finished.queues.find((each) => each.queue === queue);
-  const counts = found ?? NOTHING_ENDED;
-  const all = counts.completed + counts.failed;
+  const minutes = useOverview("5m", EACH);
+  const hour = useOverview("1h", 10_000);
+  const day = useOverview("24h", 60_000);
+  const week = useOverview("7d", 60_000);
+  // The shortest range costs the server least, so that its figures are the newest.
+  const points = usePoints(queue, minutes.data);
+  const failed = [minutes, hour, day, week].find((each) => each.error !== null);
   return (
-    <Section title="Rates" actions={<Select quiet label="Over which time" options={RANGES} value={range} change={setRange} />}>
-      {over.error !== null && <Problem title="What is shown is not up to date" error={over.error} retry={() => void over.refetch()} />}
-      <Chart
-        title="Ended each second"
-        format={(value) => `${shortNumber(value)}/s`}
-        times={points.map((point) => point.at)}
-        series={[
-          { id: "completed", title: "Completed", colour: 1, values: points.map((point) => point.completed) },
-          { id: "failed", title: "Failed", colour: 2, values: points.map((point) => point.failed) },
-        ]}
-        height={120}
-        empty="Counting: the first figure comes in some seconds."
-      />
-      <Facts>
-        <Fact name="Completed">{counts.completed.toLocaleString("en-US")}</Fact>
-        <Fact name="Failed">
-          {counts.failed.toLocaleString("en-US")}
-          {all > 0 && counts.failed > 0 && <span className="muted"> ({percent(counts.failed / all)})</span>}
-        </Fact>
-        <Fact name="Cancelled, rejected">{(counts.cancelled + counts.rejected).toLocaleString("en-US")}</Fact>
-        <Fact name="Ended each second">{shortNumber(found?.per_second ?? 0)}</Fact>
-      </Facts>
+    <Section title="Rates">
+      <div className="stack">
+        {failed !== undefined && (
+          <Problem title="What is shown is not up to date" error={failed.error} retry={() => void failed.refetch()} />
+        )}
+        <Chart
+          title="Ended each second"
+          format={(value) => `${shortNumber(value)}/s`}
+          times={points.map((point) => point.at)}
+          series={[
+            { id: "completed", title: "Completed", colour: 1, values: points.map((point) => point.completed) },
+            { id: "failed", title: "Failed", colour: 2, values: points.map((point) => point.failed) },
+          ]}
+          height={120}
+          empty="Counting: the first figure comes in some seconds."
+        />
+        <table className={styles.rates}>
+          <caption className="visually-hidden">What ended of {queue}</caption>
+          <thead>
+            <tr>
+              <th scope="col">In the last</th>
+              <th scope="col">Completed</th>
+              <th scope="col">Failed</th>
+              <th scope="col">Each second</th>
+            </tr>
+          </thead>
+          <tbody>
+            <Over title="5 minutes" queue={queue} overview={minutes.data} />
+            <Over title="hour" queue={queue} overview={hour.data} />
+            <Over title="day" queue={queue} overview={day.data} />
+            <Over title="7 days" queue={queue} overview={week.data} />
+          </tbody>
+        </table>
+      </div>
     </Section>
+  );
+}
+
+interface OverProps {
+  readonly title: string;
+  readonly queue: string;
+  readonly overview: wire.OverviewShown | undefined;
+}
+
+function Over({ title, queue, overview }: OverProps) {
+  const found = overview?.finished.queues.find((each) => each.queue === queue);
+  const { completed, failed } = found ?? NOTHING_ENDED;
+  const all = completed + failed;
+  return (
+    <tr>
+      <th scope="row">{title}</th>
+      <td>{overview === undefined ? "–" : completed.toLocaleString("en-US")}</td>
+      <td>
+        {overview === undefined ? "–" : failed.toLocaleString("en-US")}
+        {failed > 0 && <span className="muted"> ({percent(failed / all)})</span>}
+      </td>
+      <td>{overview === undefined ? "–" : `${shortNumber(found?.per_second ?? 0)}/s`}</td>
+    </tr>
   );
 }
 
@@ -78,6 +105,8 @@ function usePoints(queue: string, overview: wire.OverviewShown | undefined): rea
       return;
     }
     const point = rateBetween(before.ended, ended);
+    // Once a minute the range moves on; the line goes on behind that.
+    if (point === null) return;
     setPoints((kept) => ({ queue, points: [...kept.points.slice(1 - MOST_POINTS), point] }));
   }, [queue, overview]);
   return points.points.length > 1 ? points.points : [];

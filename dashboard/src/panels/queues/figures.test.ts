@@ -72,7 +72,8 @@ it("counts what ended between two looks, unless the range moved on", () => {
   const before = { since: "a", at: 1000, counts };
   const now = { since: "a", at: 6000, counts: { ...counts, completed: 20 } };
   expect(rateBetween(before, now)).toEqual({ at: 6000, completed: 2, failed: 0 });
-  expect(rateBetween(before, { ...now, since: "b" })).toEqual({ at: 6000, completed: null, failed: null });
+  expect(rateBetween(before, { ...now, since: "b" })).toBeNull();
+  expect(rateBetween(before, before)).toBeNull();
 });
 
 it("reads numbers that may be left out", () => {

@@ -125,14 +125,14 @@ export const NOTHING_ENDED: Outcomes = { completed: 0, failed: 0, cancelled: 0, 
 
 export interface RatePoint {
   readonly at: number;
-  readonly completed: number | null;
-  readonly failed: number | null;
+  readonly completed: number;
+  readonly failed: number;
 }
 
-/** What ended per second between two looks; null where the range has moved on in between. */
-export function rateBetween(before: Ended, now: Ended): RatePoint {
+/** What ended per second between two looks; null where the range has moved on in between: then it is not known. */
+export function rateBetween(before: Ended, now: Ended): RatePoint | null {
   const seconds = (now.at - before.at) / 1000;
-  if (before.since !== now.since || seconds <= 0) return { at: now.at, completed: null, failed: null };
+  if (before.since !== now.since || seconds <= 0) return null;
   const rate = (outcome: keyof Outcomes): number => Math.max(0, now.counts[outcome] - before.counts[outcome]) / seconds;
   return { at: now.at, completed: rate("completed"), failed: rate("failed") };
 }

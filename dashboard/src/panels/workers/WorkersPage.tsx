@@ -5,7 +5,7 @@ import { Link } from "react-router";
 import { api, call, type wire } from "@/api";
 import { Button, countText, Duration, Empty, Page, Problem, Skeleton, StateBadge, Table, Time, type Column } from "@/ui";
 
-import { byWorker, nameOf, parted, queuesText } from "./beating";
+import { byWorker, crowdText, nameOf, parted, queuesText } from "./beating";
 import { Heartbeat } from "./Heartbeat";
 import styles from "./Workers.module.css";
 
@@ -29,17 +29,10 @@ export function Component() {
   const { working, silent, stopped } = parted(workers.data ?? []);
   const tasks = byWorker(held.data?.items ?? []);
   const shown = { tasks, saidAt: workers.dataUpdatedAt };
-  const hosts = new Set(working.map((worker) => worker.hostname)).size;
   return (
     <Page
       title="Workers"
-      aside={
-        workers.data !== undefined && (
-          <span className="muted">
-            {working.length} {working.length === 1 ? "works" : "work"} on {hosts} {hosts === 1 ? "host" : "hosts"}
-          </span>
-        )
-      }
+      aside={workers.data !== undefined && <span className="muted">{crowdText(working)}</span>}
     >
       {workers.isPending && <Skeleton />}
       {workers.error !== null && <Problem error={workers.error} retry={() => void workers.refetch()} />}

@@ -1,8 +1,12 @@
 import { expect, it } from "vitest";
 
-import { ageNow, byWorker, isSilent, nameOf, parted, queuesText, toneOfAge } from "./beating";
+import { ageNow, byWorker, crowdText, isSilent, nameOf, parted, queuesText, toneOfAge } from "./beating";
 
-const worker = (state: "active" | "stopped" | "stopping", alive: boolean) => ({ state, alive, lease: 30, heartbeat_age: 1 });
+const worker = (state: "active" | "stopped" | "stopping", alive: boolean) => ({
+  state,
+  alive,
+  last_heartbeat: "2026-05-01T08:00:00Z",
+});
 
 it("counts on from what the server said", () => {
   expect(ageNow(2.5, 1000, 4000)).toBe(5.5);
@@ -19,6 +23,8 @@ it("keeps those apart that are dead", () => {
   const { working, silent, stopped } = parted(all);
   expect([working.length, silent.length, stopped.length]).toEqual([2, 1, 1]);
   expect(isSilent(worker("stopping", false))).toBe(true);
+  const later = { ...worker("stopped", false), last_heartbeat: "2026-05-01T09:00:00Z" };
+  expect(parted([worker("stopped", false), later]).stopped[0]).toBe(later);
 });
 
 it("gives tasks to who holds them", () => {
@@ -29,6 +35,11 @@ it("gives tasks to who holds them", () => {
   ]);
   expect(found.get("a")?.map((task) => task.id)).toEqual([1, 3]);
   expect(found.size).toBe(1);
+});
+
+it("counts workers and hosts", () => {
+  const [here, there] = [{ hostname: "a" }, { hostname: "b" }];
+  expect([crowdText([]), crowdText([here]), crowdText([here, here, there])]).toEqual(["none works", "1 works on 1 host", "3 work on 2 hosts"]);
 });
 
 it("says what a worker is and takes", () => {

@@ -3,7 +3,7 @@
 import type { wire } from "@/api";
 import type { Tone } from "@/ui";
 
-type Worker = Pick<wire.WorkerShown, "state" | "alive" | "lease" | "heartbeat_age">;
+type Worker = Pick<wire.WorkerShown, "state" | "alive" | "last_heartbeat">;
 
 /** Seconds since the last heartbeat by now: as the server said, and what has passed here since it did. */
 export function ageNow(age: number, saidAt: number, now: number): number {
@@ -19,6 +19,7 @@ export interface Parted<W> {
   readonly working: readonly W[];
   /** Neither heard of nor stopped: killed, cut off, or out of its database's reach. */
   readonly silent: readonly W[];
+  /** The last one first. */
   readonly stopped: readonly W[];
 }
 
@@ -26,7 +27,9 @@ export function parted<W extends Worker>(workers: readonly W[]): Parted<W> {
   return {
     working: workers.filter((worker) => worker.alive),
     silent: workers.filter(isSilent),
-    stopped: workers.filter((worker) => !worker.alive && worker.state === "stopped"),
+    stopped: workers
+      .filter((worker) => !worker.alive && worker.state === "stopped")
+      .sort((one, other) => Date.parse(other.last_heartbeat) - Date.parse(one.last_heartbeat)),
   };
 }
 
@@ -51,6 +54,13 @@ export function byWorker<T extends Pick<wire.TaskSummary, "worker">>(tasks: read
 /** An empty list means that it takes whatever there is. */
 export function queuesText(queues: readonly string[]): string {
   return queues.length === 0 ? "every queue" : queues.join(", ");
+}
+
+/** "2 work on 1 host". */
+export function crowdText(working: readonly Pick<wire.WorkerShown, "hostname">[]): string {
+  const hosts = new Set(working.map((worker) => worker.hostname)).size;
+  if (working.length === 0) return "none works";
+  return `${working.length} ${working.length === 1 ? "works" : "work"} on ${hosts} ${hosts === 1 ? "host" : "hosts"}`;
 }
 
 /** Host and process; the rest of an id only keeps two of the same apart. */

@@ -14,7 +14,16 @@ from headrace.server.auth.authenticating import TOKEN_SUBPROTOCOL
 from headrace.server.auth.caller import Caller
 from headrace.server.faces.ids import id_of
 from headrace.server.live.messages import Position, read_position
-from headrace.server.live.sources import JobLogs, JobStatus, QueueFigures, Source, SystemFigures, TaskSource
+from headrace.server.live.sources import (
+    JobLogs,
+    JobStatus,
+    NewestTasks,
+    OverviewFigures,
+    QueueFigures,
+    Source,
+    SystemFigures,
+    TaskSource,
+)
 from headrace.server.middleware.rates import address_of
 from headrace.server.problems import Problem
 
@@ -42,6 +51,10 @@ async def source_of(app: App, caller: Caller, kind: str, id: str) -> Source:
             return QueueFigures()
         case "system":
             return SystemFigures()
+        case "overview":
+            return OverviewFigures(app.settings)
+        case "newest":
+            return NewestTasks(caller.only_own)
         case "tasks":
             number = _task_number(id)
             task = (await app.engine.run(lambda store: store.get([number]))).get(number)

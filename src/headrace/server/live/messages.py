@@ -3,6 +3,8 @@
 Secrets are taken out here, by the rules of the app, so that live shows no more than the API does.
 """
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -10,6 +12,7 @@ import orjson
 from headrace.core.live import VALUES, JobEvent, JobLine
 from headrace.core.task import JobRecord, QueueRecord, TaskRecord
 from headrace.store.base import LogLine
+from headrace.store.figures import Newest
 from headrace.telemetry.redaction import Redaction
 
 # Where in a sequence something is: (seq,) in a job, (claim_no, seq) in a task. Compared as tuples.
@@ -111,6 +114,24 @@ def _read(text: str, rules: Redaction) -> Any:
 def queue_figures(queues: list[QueueRecord]) -> Message:
     shown_queues = [{"name": queue.name, "paused": queue.paused, "depths": dict(queue.depths)} for queue in queues]
     return Message("queues", {"queues": shown_queues})
+
+
+def overview_figures(
+    at: datetime,
+    minutes: Sequence[tuple[datetime, dict[str, int]]],
+    states: dict[str, int],
+    queues: Sequence[dict[str, Any]],
+    workers: dict[str, int],
+) -> Message:
+    """What the first page shows of this moment; minutes are those of the ledger's clock, and still grow."""
+    counted = [{"at": begin, **outcomes} for begin, outcomes in minutes]
+    return Message("overview", {"at": at, "minutes": counted, "states": states, "queues": queues, "workers": workers})
+
+
+def newest_tasks(newest: Newest) -> Message:
+    """Another one only when it says something else: a list asks again then."""
+    live, ended = (None if id is None else str(id) for id in (newest.live, newest.ended))
+    return Message("tasks", {"newest": live, "ended": ended, "ended_at": newest.ended_at})
 
 
 def system_figures(tasks: dict[str, int], workers: dict[str, int]) -> Message:

@@ -66,6 +66,16 @@ async def system(websocket: WebSocket) -> None:
     await _serve(websocket, "system", "")
 
 
+@router.websocket("/ws/overview/")
+async def overview(websocket: WebSocket) -> None:
+    await _serve(websocket, "overview", "")
+
+
+@router.websocket("/ws/tasks/")
+async def tasks(websocket: WebSocket) -> None:
+    await _serve(websocket, "newest", "")
+
+
 async def _serve(websocket: WebSocket, kind: str, id: str) -> None:
     await websocket.accept(subprotocol=subprotocol(websocket))
     # Whoever is gone needs no last word, and one that does not read is not waited for.

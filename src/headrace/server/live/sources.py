@@ -4,16 +4,21 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Protocol, override
 
 from headrace.core.live import LATE_JOIN, JobHead, TaskHead
 from headrace.server.live import messages
 from headrace.server.live.messages import BEGINNING, Message, Position
+from headrace.server.overview.looking import stand
+from headrace.server.overview.showing import OUTCOMES, depths
+from headrace.settings import Settings
 from headrace.store.base import Store
 from headrace.telemetry.redaction import DEFAULT, Redaction
 
 # Of the time of one server process, figures of the whole ledger take at most this part.
 _BUDGET = 0.02
+_MINUTE = timedelta(minutes=1)
 
 
 class Source(Protocol):
@@ -164,6 +169,42 @@ class SystemFigures(Figures):
     async def count(self, store: Store) -> Message:
         counts, workers = await asyncio.gather(store.counts(), store.workers(states=_RUNNING))
         return messages.system_figures(counts, dict(Counter(worker.state for worker in workers)))
+
+
+class OverviewFigures(Figures):
+    """For the first page, in one message: the last two minutes of what ended, states, depths and workers."""
+
+    name = "overview"
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    @override
+    async def count(self, store: Store) -> Message:
+        standing = await stand(store)
+        this = standing.at.replace(second=0, microsecond=0)
+        minutes = {this - _MINUTE: Counter[str](), this: Counter[str]()}
+        for each in await store.outcome_sums(since=this - _MINUTE, until=this + _MINUTE, bucket=60):
+            if each.at in minutes:
+                minutes[each.at][each.outcome] += each.n
+        counted = [(at, {outcome: found[outcome] for outcome in OUTCOMES}) for at, found in minutes.items()]
+        queues = [depths(self._settings, queue).model_dump() for queue in standing.queues]
+        workers = standing.workers._asdict()
+        return messages.overview_figures(standing.at, counted, standing.states, queues, workers)
+
+
+class NewestTasks(Figures):
+    """For lists: what they begin with, of all or of one owner."""
+
+    def __init__(self, owner: str | None) -> None:
+        super().__init__()
+        self._owner = owner
+        self.name = "tasks" if owner is None else f"tasks/{owner}"
+
+    @override
+    async def count(self, store: Store) -> Message:
+        return messages.newest_tasks(await store.newest(owner=self._owner))
 
 
 _RUNNING = ("active", "idle", "stopping")

@@ -159,3 +159,15 @@ async def queues(request: Request, app: TheApp, caller: MayRead, follow: Follow 
 async def system(request: Request, app: TheApp, caller: MayRead, follow: Follow = True) -> EventStream:
     """How many tasks are in each state, and workers, at most once a second."""
     return _answer(request, caller, await source_of(app, caller, "system", ""), None, None, follow)
+
+
+@router.get("/live/overview", response_class=EventStream, responses=_RESPONSES)
+async def overview(request: Request, app: TheApp, caller: MayRead, follow: Follow = True) -> EventStream:
+    """What the first page shows of this moment, at most once a second."""
+    return _answer(request, caller, await source_of(app, caller, "overview", ""), None, None, follow)
+
+
+@router.get("/live/tasks", response_class=EventStream, responses=_RESPONSES)
+async def tasks(request: Request, app: TheApp, caller: MayRead, follow: Follow = True) -> EventStream:
+    """The newest task and the last that ended, whenever it is another, at most once a second. A user's own."""
+    return _answer(request, caller, await source_of(app, caller, "newest", ""), None, None, follow)

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headrace.core.states import JobState, TaskState
+from headrace.core.states import AttemptState, JobState, TaskState
 from headrace.core.task import EdgeKind
 from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Page, Seconds, Shown
 from headrace.server.models.tasks import Command
@@ -109,6 +109,74 @@ class GraphShown(Shown):
     complete: bool = Field(description="False: the job has more tasks than were asked for")
 
 
+class Took(Shown):
+    """Seconds of the last executions that have ended."""
+
+    n: int
+    mean: float | None
+    max: float | None
+
+
+class GroupShown(Shown):
+    """Tasks of the same name that wait for the same."""
+
+    id: str = Field(description="Holds while no task is added to the job", examples=["g1"])
+    task: str | None = Field(description="The name of what runs; null where several were put together")
+    label: str | None = Field(description="Of one that is alone, what its composition calls it")
+    level: int = Field(description="From 0: behind the longest way to it")
+    count: int
+    states: dict[str, int] = Field(examples=[{"completed": 90, "running": 10}])
+    started_at: Instant | None = Field(description="Of the first of them")
+    finished_at: Instant | None = Field(description="Of the last, where all have ended")
+    took: Took
+    first: Id = Field(description="The first of them by id")
+    failed: int | None = Field(description="One of them that failed")
+    error: str | None = Field(description="Of that one")
+
+
+class GroupEdgeShown(Shown):
+    group: str
+    upstream: str = Field(description="What it waits for")
+    kind: EdgeKind
+    count: int = Field(description="Edges between their tasks")
+
+
+class GroupsShown(Shown):
+    job: JobShown
+    groups: list[GroupShown] = Field(description="Each after those that it waits for; at most 2,000")
+    edges: list[GroupEdgeShown]
+    merged: bool = Field(description="There were more groups: neighbouring levels were put together")
+    complete: bool = Field(description="False: the job has more tasks than are looked at, 250,000")
+    as_of: Instant = Field(description="Figures are kept for a moment: when these were read")
+
+
+class SpanShown(Shown):
+    claim_no: int
+    state: AttemptState
+    charged: bool
+    worker: str | None
+    started_at: Instant | None
+    finished_at: Instant | None
+
+
+class GanttRow(Shown):
+    id: Id
+    name: str = Field(description="Its label where it has one")
+    task: str
+    group: str
+    level: int
+    state: TaskState
+    created_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    attempts: list[SpanShown] = Field(description="Every execution, by the order of its claims")
+
+
+class GanttPage(Page[GanttRow]):
+    since: Instant = Field(description="When the job began, or was made")
+    until: Instant = Field(description="When it ended, or now")
+
+
 class JobEventShown(Shown):
     seq: int = Field(description="From 0, without gaps")
     at: Instant
@@ -133,5 +201,6 @@ class Ids(Shown):
 
 
 JobPage = Page[JobShown]
+NodePage = Page[NodeShown]
 JobEventPage = Page[JobEventShown]
 JobLinePage = Page[JobLineShown]

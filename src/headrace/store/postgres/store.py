@@ -120,6 +120,10 @@ class PostgresStore:
         self.outline = outlines.outline
         self.tally = outlines.tally
         self.hooks_of_job = outlines.hooks_of_job
+        self.bones = outlines.bones
+        self.joints = outlines.joints
+        self.labels = outlines.labels
+        self.spans = outlines.spans
         self.put_schedules = schedules.put_schedules
         self.declare_schedules = schedules.declare_schedules
         self.schedules = schedules.schedules

@@ -1,8 +1,15 @@
 """A whole job in narrow rows, for whoever looks at it."""
 
-from headrace.core.states import TaskState
+from collections.abc import Sequence
+from typing import cast
+
+from headrace.core.grouping import Bone, Joint
+from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import JobHooks, Outlined
+from headrace.store.base import Span
 from headrace.store.sqlite.connection import Part
+from headrace.store.sqlite.ending import ids_json
+from headrace.store.sqlite.inspection import instant
 
 
 class Outlining(Part):
@@ -17,6 +24,30 @@ class Outlining(Part):
     async def tally(self, job: int) -> list[tuple[str, TaskState, int]]:
         rows = await self.database.read(lambda transaction: transaction.rows("tally", {"job": job}))
         return [(name, TaskState(state), n) for name, state, n in rows]
+
+    async def bones(self, job: int, *, limit: int) -> Sequence[Bone]:
+        parameters = {"job": job, "limit": limit}
+        rows = await self.database.read(lambda transaction: transaction.rows("bones", parameters))
+        return cast("list[Bone]", rows)
+
+    async def joints(self, job: int, *, limit: int) -> Sequence[Joint]:
+        parameters = {"job": job, "limit": limit}
+        rows = await self.database.read(lambda transaction: transaction.rows("joints", parameters))
+        return cast("list[Joint]", rows)
+
+    async def labels(self, tasks: Sequence[int]) -> dict[int, str]:
+        parameters = {"ids": ids_json(tasks)}
+        return dict(await self.database.read(lambda transaction: transaction.rows("labels", parameters)))
+
+    async def spans(self, tasks: Sequence[int]) -> dict[int, list[Span]]:
+        parameters = {"ids": ids_json(tasks)}
+        found: dict[int, list[Span]] = {}
+        for task, claim_no, state, charged, worker, began, ended in await self.database.read(
+            lambda transaction: transaction.rows("spans", parameters)
+        ):
+            span = Span(claim_no, AttemptState(state), bool(charged), worker, instant(began), instant(ended))
+            found.setdefault(task, []).append(span)
+        return found
 
     async def hooks_of_job(self, job: int) -> JobHooks:
         row = await self.database.read(lambda transaction: transaction.row("hooks_of_job", (job,)))

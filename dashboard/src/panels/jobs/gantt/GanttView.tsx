@@ -11,7 +11,7 @@ import { isOver } from "../following";
 import { Glyph } from "../glyphs";
 import { FitIcon, MinusIcon } from "../graph/controls";
 import { rowsSeen } from "../logs/lines";
-import type { Group } from "../outline";
+import { groupTask, type Group } from "../outline";
 import { pollAfter } from "../pace";
 import { usePages } from "../paging";
 import { PAGE, readGroups, readTimed, type Groups, type Timed } from "../reading";
@@ -322,7 +322,7 @@ function RowName({ row, fold, more }: RowNameProps) {
           type="button"
           className={classes(styles.fold, row.isOpen && styles.open)}
           aria-expanded={row.isOpen}
-          title={`${row.group.task}: ${statesText(row.group.states)}`}
+          title={`${groupTask(row.group)}: ${statesText(row.group.states)}`}
           onClick={() => fold(row.group.id, !row.isOpen)}
         >
           <ChevronIcon />
@@ -343,7 +343,7 @@ function RowName({ row, fold, more }: RowNameProps) {
       const id = row.kind === "task" ? row.timed.id : row.group.first;
       const tone = row.kind === "task" ? undefined : leadingTone(row.group.states);
       return (
-        <Link to={`/tasks/${id}`} className={styles.link} title={`${row.group.task} #${id}`}>
+        <Link to={`/tasks/${id}`} className={styles.link} title={`${groupTask(row.group)} #${id}`}>
           {tone !== undefined && <Glyph tone={tone} size={12} />}
           <span className={styles.name}>{name}</span>
           {row.kind === "task" && <span className="visually-hidden"> {wordsOf(row.timed.state)}</span>}

@@ -123,6 +123,11 @@ describe("rows", () => {
     expect(rows.map((row) => row.kind)).toEqual(["single", "group", "task", "more"]);
   });
 
+  it("have a name where tasks of several were put together", () => {
+    const [row] = ganttRows([group("g", { count: 5, task: null })], new Set(), listsOf([]));
+    expect(row === undefined ? null : rowName(row)).toBe("several tasks");
+  });
+
   it("reach from the first start to the end, or to now", () => {
     const job = { created_at: at(0), started_at: at(1), completed_at: null };
     expect(extentOf(job, [], START + 30_000)).toEqual({ since: START + 1000, until: START + 30_000 });

@@ -66,18 +66,18 @@ function AboutGroup({ group, name }: { readonly group: Group; readonly name: str
       <p className={styles.hintTitle}>
         <strong>{name}</strong> {group.count > 1 && <span className="muted">× {group.count.toLocaleString()}</span>}
       </p>
-      {name !== group.task && <p className="muted mono">{group.task}</p>}
+      {group.task !== null && name !== group.task && <p className="muted mono">{group.task}</p>}
       <p className="cluster">
         {tonesOf(group.states).map(({ tone }) => (
           <ToneMark key={tone} tone={tone} />
         ))}
         <span>{statesText(group.states)}</span>
       </p>
-      {group.took !== null && group.took.n > 0 && (
+      {group.took.mean !== null && (
         <p className="muted">
           {group.took.n === 1
             ? `Took ${durationText(group.took.mean)}`
-            : `Took ${durationText(group.took.mean)} on average, ${durationText(group.took.max)} at most`}
+            : `Took ${durationText(group.took.mean)} on average, ${durationText(group.took.max ?? 0)} at most`}
         </p>
       )}
       {group.error !== null && <p className={styles.bad}>{group.error}</p>}

@@ -23,7 +23,7 @@ export function memberLine(member: Member, now: number): string {
 export function singleLine(group: Group): string {
   const [state] = Object.keys(group.states);
   const parts = [wordsOf(state ?? "pending")];
-  if (group.took !== null) parts.push(durationText(group.took.mean));
+  if (group.took.mean !== null) parts.push(durationText(group.took.mean));
   return parts.join(" · ");
 }
 

@@ -5,7 +5,7 @@ import { Button, Duration, durationText, Progress, StateBadge, Time } from "@/ui
 import { classes } from "@/ui/classes";
 import { ChevronIcon } from "@/ui/icons";
 
-import { groupName, type Group, type Member, type Outline } from "../outline";
+import { groupName, groupTask, type Group, type Member, type Outline } from "../outline";
 import type { Pages } from "../paging";
 import { endedOf, hasEnded, statesText } from "../states";
 import { memberName } from "../graph/scene";
@@ -131,7 +131,7 @@ interface GroupCellsProps {
 
 function GroupCells({ jobId, group, isOpen, toggle }: GroupCellsProps) {
   const failed = group.states.failed ?? 0;
-  const found = new URLSearchParams({ q: `job:${jobId} state:failed name:${group.task}` }).toString();
+  const found = new URLSearchParams({ q: `job:${jobId} state:failed${group.task === null ? "" : ` name:${group.task}`}` }).toString();
   return (
     <>
       <td data-title="Group">
@@ -144,7 +144,7 @@ function GroupCells({ jobId, group, isOpen, toggle }: GroupCellsProps) {
         >
           <ChevronIcon />
         </button>
-        <strong title={group.task}>{groupName(group)}</strong> <span className="muted">× {group.count.toLocaleString()}</span>
+        <strong title={groupTask(group)}>{groupName(group)}</strong> <span className="muted">× {group.count.toLocaleString()}</span>
       </td>
       <td data-title="Level">{group.level}</td>
       <td data-title="States">
@@ -169,10 +169,10 @@ function GroupCells({ jobId, group, isOpen, toggle }: GroupCellsProps) {
         <Time at={group.started_at} />
       </td>
       <td data-title="Duration" className={styles.right}>
-        {group.took === null ? (
+        {group.took.mean === null ? (
           <span className="muted">–</span>
         ) : (
-          <span title={`at most ${durationText(group.took.max)}`}>⌀ {durationText(group.took.mean)}</span>
+          <span title={`at most ${durationText(group.took.max ?? 0)}`}>⌀ {durationText(group.took.mean)}</span>
         )}
       </td>
       <td data-title="Error" className={styles.error}>
@@ -195,7 +195,7 @@ function TaskCells({ id, group, member }: TaskCellsProps) {
   return (
     <>
       <td data-title="Task">
-        <Link to={`/tasks/${id}`} tabIndex={-1} className={styles.name} title={group.task}>
+        <Link to={`/tasks/${id}`} tabIndex={-1} className={styles.name} title={groupTask(group)}>
           {member === null ? groupName(group) : memberName(member)}
         </Link>{" "}
         <span className="muted">#{id}</span>
@@ -211,7 +211,7 @@ function TaskCells({ id, group, member }: TaskCellsProps) {
         <Time at={started} />
       </td>
       <td data-title="Duration" className={styles.right}>
-        <Duration seconds={member?.took ?? group.took?.mean ?? null} since={hasEnded(state) ? null : started} />
+        <Duration seconds={member?.took ?? group.took.mean} since={hasEnded(state) ? null : started} />
       </td>
       <td data-title="Error" className={styles.error} title={member?.error ?? group.error ?? undefined}>
         {member === null ? group.error : member.error}

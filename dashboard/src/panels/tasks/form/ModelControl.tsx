@@ -3,10 +3,12 @@
 import { useId, type ReactNode } from "react";
 
 import { Button, Checkbox, IconButton, Input, Select, TextArea } from "@/ui";
+import { classes } from "@/ui/classes";
 import { CloseIcon, PlusIcon } from "@/ui/icons";
 
-import { draftOf, emptyDraft, freshKey, MOST_FIELDS, rawDraft, type Draft, type EntryDraft, type ItemDraft } from "./draft";
-import { nameOf, type ChoiceModel, type ListModel, type Model, type NumberModel, type TextModel } from "./model";
+import { draftOf, emptyDraft, freshKey, isOneControl, MOST_FIELDS, rawDraft, type Draft, type EntryDraft, type ItemDraft } from "./draft";
+import { wantedOf } from "./hints";
+import type { ChoiceModel, ListModel, Model, NumberModel, TextModel } from "./model";
 import { ObjectFields } from "./ObjectFields";
 import { pointer, readJson, valueOf, wrongsOf, type Wrongs } from "./payload";
 import styles from "./Form.module.css";
@@ -67,7 +69,7 @@ export function ModelControl(props: ControlProps): ReactNode {
                 draft={item.draft}
                 change={(next) => props.change({ kind: "list", items: replaced(draft.items, item.key, next) })}
                 label={`${props.label} ${place + 1}`}
-                hint={nameOf(model.items[place] ?? { kind: "json" })}
+                hint={wantedOf(model.items[place] ?? { kind: "json" })}
                 at={pointer(props.at, place)}
                 wrongs={props.wrongs}
               />
@@ -208,20 +210,34 @@ function UnionControl(props: ControlProps<Extract<Model, { kind: "union" }>>) {
   const { model, draft, change, label } = props;
   if (draft.kind !== "union") return null;
   const variant = model.variants[draft.at];
+  const isShort = model.variants.every((each) => isOneControl(each.model));
   return (
-    <Group {...props}>
-      <Select
-        label={`Kind of ${label}`}
-        value={String(draft.at)}
-        options={model.variants.map((each, place) => ({ value: String(place), label: each.title }))}
-        change={(next) => {
-          const chosen = model.variants[Number(next)];
-          if (chosen !== undefined) change({ kind: "union", at: Number(next), draft: emptyDraft(chosen.model) });
-        }}
-      />
-      {variant !== undefined && (
-        <ModelControl {...props} hint={nameOf(variant.model)} model={variant.model} draft={draft.draft} change={(inner) => change({ ...draft, draft: inner })} />
-      )}
+    <Group {...props} isAround hint={undefined}>
+      <div className={isShort ? styles.either : styles.stacked}>
+        <Select
+          label={`Kind of ${label}`}
+          quiet={isShort}
+          className={styles.kind}
+          value={String(draft.at)}
+          options={model.variants.map((each, place) => ({ value: String(place), label: each.title }))}
+          change={(next) => {
+            const chosen = model.variants[Number(next)];
+            if (chosen !== undefined) change({ kind: "union", at: Number(next), draft: emptyDraft(chosen.model) });
+          }}
+        />
+        {variant !== undefined && (
+          <div className={styles.grow}>
+            <ModelControl
+              {...props}
+              quiet
+              hint={undefined}
+              model={variant.model}
+              draft={draft.draft}
+              change={(inner) => change({ ...draft, draft: inner })}
+            />
+          </div>
+        )}
+      </div>
     </Group>
   );
 }
@@ -324,22 +340,28 @@ export function Entries({ model, entries, change, at, wrongs, label }: EntriesPr
   );
 }
 
+interface GroupProps extends ControlProps {
+  readonly children: ReactNode;
+  /** It stands around one field for the same value, which says itself what is wrong with it. */
+  readonly isAround?: boolean;
+}
+
 /** Several fields that are one value, with its name around them. */
-function Group(props: ControlProps & { readonly children: ReactNode }) {
-  const { label, hint, at, wrongs, children, model, draft, change, quiet } = props;
+function Group(props: GroupProps) {
+  const { label, hint, at, wrongs, children, model, draft, change, quiet, isAround = false } = props;
   const note = useId();
-  const error = wrongs.get(at);
+  const error = isAround ? undefined : wrongs.get(at);
   return (
     <fieldset className={styles.group} aria-describedby={error === undefined && hint === undefined ? undefined : note}>
       <legend className={quiet === true ? "visually-hidden" : styles.legend}>{label}</legend>
-      <div className={styles.groupHead}>
-        <span id={note} className={error === undefined ? styles.hint : styles.error}>
-          {error ?? hint ?? ""}
-        </span>
-        <button type="button" className={styles.switch} onClick={() => change(toRaw(model, draft))}>
-          As JSON<span className="visually-hidden">: {label}</span>
-        </button>
-      </div>
+      <button type="button" className={classes(styles.switch, styles.corner)} onClick={() => change(toRaw(model, draft))}>
+        As JSON<span className="visually-hidden">: {label}</span>
+      </button>
+      {(error ?? hint) !== undefined && (
+        <p id={note} className={error === undefined ? styles.hint : styles.error}>
+          {error ?? hint}
+        </p>
+      )}
       {children}
     </fieldset>
   );

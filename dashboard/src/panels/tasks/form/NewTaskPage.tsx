@@ -88,6 +88,7 @@ function Choose({ registry }: { readonly registry: wire.Registry }) {
                 <Link className={styles.choice} to="/tasks/new?command">
                   <strong>A command</strong>
                   <span className="muted">Any program on a worker</span>
+                  <span className={styles.where}>{registry.commands_need_approval && "needs approval"}</span>
                 </Link>
               </li>
             )}
@@ -110,10 +111,13 @@ function NewTask({ registered, registry }: { readonly registered: wire.Registere
     >
       <div className={styles.form}>
         {registered.doc !== null && <p className={styles.doc}>{registered.doc}</p>}
-        <code className={styles.signature}>
-          {registered.name}
-          {registered.signature}
-        </code>
+        <details className={styles.signature}>
+          <summary>Signature</summary>
+          <code>
+            {registered.name}
+            {registered.signature}
+          </code>
+        </details>
         {!registered.complete && <p className="muted">Not every type here has a description; where it has none, any JSON may be given, and the server checks it.</p>}
       </div>
       <TaskForm
@@ -135,7 +139,11 @@ function NewCommand({ registry }: { readonly registry: wire.Registry }) {
   const submit = useSubmit();
   const send = ({ command, options }: Filled): Promise<wire.Submitted> => submit({ command, args: [], kwargs: {}, ...options });
   return (
-    <Page title="New command" crumbs={[...CRUMBS, { title: "New task", to: "/tasks/new" }]}>
+    <Page
+      title="New command"
+      aside={registry.commands_need_approval ? <Badge tone="warn">waits for approval first</Badge> : undefined}
+      crumbs={[...CRUMBS, { title: "New task", to: "/tasks/new" }]}
+    >
       <TaskForm
         subject={{ kind: "command" }}
         values={{}}

@@ -1,7 +1,8 @@
 import { Button, Checkbox } from "@/ui";
 
 import { emptyDraft, isOneControl, type Draft, type FieldDraft, type ObjectDraft } from "./draft";
-import { nameOf, REST, type FieldModel, type Model, type ObjectModel } from "./model";
+import { hintOf } from "./hints";
+import { REST, type FieldModel, type Json, type ObjectModel } from "./model";
 import { Entries, ModelControl } from "./ModelControl";
 import { pointer, type Wrongs } from "./payload";
 import styles from "./Form.module.css";
@@ -67,7 +68,7 @@ interface FieldShownProps {
 
 function FieldShown({ field, given, change, at, wrongs, isSecret }: FieldShownProps) {
   const label = labelOf(field.name);
-  const byDefault = field.byDefault === null ? undefined : JSON.stringify(field.byDefault.value);
+  const byDefault = field.byDefault === null ? undefined : shown(field.byDefault.value);
   const control = (
     <ModelControl
       model={field.model}
@@ -113,34 +114,8 @@ function labelOf(name: string): string {
   return name === REST ? "More (*args)" : name;
 }
 
-/** What is wanted, its limits, what it is for, and what it is when it is left out. */
-function hintOf(field: FieldModel): string {
-  const said = [`${nameOf(field.model)}${limitsOf(field.model)}`];
-  if (field.description !== null) said.push(field.description.trim().replace(/\.$/, ""));
-  if (!field.required) said.push(field.byDefault === null ? "may be left out" : `left out: ${short(JSON.stringify(field.byDefault.value))}`);
-  return said.join(" · ");
-}
-
-function limitsOf(model: Model): string {
-  switch (model.kind) {
-    case "number": {
-      const low = model.least ?? (model.above === null ? null : `>${model.above}`);
-      const high = model.most ?? (model.below === null ? null : `<${model.below}`);
-      if (low !== null && high !== null) return ` ${low} to ${high}`;
-      if (low !== null) return ` from ${low} on`;
-      return high === null ? "" : ` up to ${high}`;
-    }
-    case "text":
-      return model.format === null || model.format === "decimal" ? "" : ` (${model.format})`;
-    case "instant":
-      return model.form === "date-time" ? ", in your time zone" : "";
-    case "nullable":
-      return limitsOf(model.model);
-    default:
-      return "";
-  }
-}
-
-function short(text: string): string {
+/** As it would be written into the field. */
+function shown(value: Json): string {
+  const text = typeof value === "string" && value !== "" ? value : JSON.stringify(value);
   return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
 }

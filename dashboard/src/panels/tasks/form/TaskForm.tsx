@@ -116,7 +116,7 @@ export function TaskForm(props: TaskFormProps) {
 
   return (
     <form ref={form} className={styles.form} onSubmit={send} noValidate>
-      <Section title={subject.kind === "command" ? "Command" : "Arguments"}>
+      <Section title={subject.kind === "command" ? "Program" : "Arguments"}>
         {subject.kind === "command" && (
           <div className={styles.fields}>
             <CommandFields draft={command} change={touched(setCommand)} wrongs={otherWrongs} />

@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 
 import type { wire } from "@/api";
-import { Button, Checkbox, Empty, IconButton, Input, Problem, Section, Select, Skeleton } from "@/ui";
+import { Button, Checkbox, IconButton, Input, Problem, Section, Select, Skeleton } from "@/ui";
 import { ChevronIcon, DownloadIcon } from "@/ui/icons";
 
 import { downloadAddress } from "../requests";
@@ -56,69 +56,19 @@ export function LogPanel({ task, ended }: LogPanelProps) {
     <Section
       title="Log"
       actions={
-        <span className="cluster">
-          <span className="muted" role="status">
-            {logs.isReading ? "reading " : ""}
-            {logs.lines.length.toLocaleString()} {logs.lines.length === 1 ? "line" : "lines"}
+        logs.lines.length > 0 && (
+          <span className="cluster">
+            <span className="muted" role="status">
+              {logs.isReading ? "reading " : ""}
+              {logs.lines.length.toLocaleString()} {logs.lines.length === 1 ? "line" : "lines"}
+            </span>
+            <a className={styles.download} href={download} download>
+              <DownloadIcon /> Download
+            </a>
           </span>
-          <a className={styles.download} href={download} download>
-            <DownloadIcon /> Download
-          </a>
-        </span>
+        )
       }
     >
-      <div className={styles.tools}>
-        <Input
-          label="Search in the log"
-          quiet
-          className={styles.search}
-          type="search"
-          placeholder="Search"
-          value={text}
-          onKeyDown={pressed}
-          onChange={(event) => {
-            setText(event.target.value);
-            setTarget(null);
-          }}
-        />
-        {text !== "" && !onlyFound && (
-          <span className={styles.matches}>
-            <span role="status">{found.length === 0 ? "not found" : `${place === -1 ? "" : `${place + 1} of `}${found.length.toLocaleString()}`}</span>
-            <span className={styles.up}>
-              <IconButton label="Match before" icon={<ChevronIcon />} disabled={found.length === 0} onClick={() => go(-1)} />
-            </span>
-            <span className={styles.down}>
-              <IconButton label="Next match" icon={<ChevronIcon />} disabled={found.length === 0} onClick={() => go(1)} />
-            </span>
-          </span>
-        )}
-        {text !== "" && (
-          <Checkbox label="Only lines with it" checked={onlyFound} onChange={(event) => setOnlyFound(event.target.checked)} />
-        )}
-        {claims.length > 1 && (
-          <Select
-            label="Execution"
-            quiet
-            className={styles.choice}
-            value={claim}
-            change={setClaim}
-            options={[{ value: "", label: "All executions" }, ...claims.map((each) => ({ value: String(each), label: `Claim ${each}` }))]}
-          />
-        )}
-        {streams.length > 1 && (
-          <Select
-            label="Level"
-            quiet
-            className={styles.choice}
-            value={stream}
-            change={setStream}
-            options={[{ value: "", label: "All levels" }, ...streams.map((each) => ({ value: each, label: each }))]}
-          />
-        )}
-        <Button kind={follow ? "plain" : "quiet"} aria-pressed={follow} onClick={() => setFollow(!follow)}>
-          {follow ? "Following" : "Follow"}
-        </Button>
-      </div>
       {logs.problem !== null && <Problem title="The log could not be read to its end" error={logs.problem} retry={logs.retry} />}
       {logs.isFull && (
         <p className="muted">
@@ -127,22 +77,77 @@ export function LogPanel({ task, ended }: LogPanelProps) {
       )}
       {logs.lines.length === 0 ? (
         logs.isReading ? (
-          <Skeleton />
+          <Skeleton lines={3} />
         ) : (
-          <Empty title="It has logged nothing">
-            What a task logs with <code>logging</code> while it runs, and what it prints, is shown here.
-          </Empty>
+          <p className="muted">
+            It has logged nothing{ended ? "" : " yet"}. What a task logs with <code>logging</code> while it runs, and what it prints, is
+            shown here as it comes.
+          </p>
         )
       ) : (
-        <LogView
-          lines={view.lines}
-          grew={view.grew}
-          follow={follow}
-          setFollow={setFollow}
-          marked={text}
-          target={target}
-          withClaim={claims.length > 1 && claim === ""}
-        />
+        <>
+          <div className={styles.tools}>
+            <Input
+              label="Search in the log"
+              quiet
+              className={styles.search}
+              type="search"
+              placeholder="Search"
+              value={text}
+              onKeyDown={pressed}
+              onChange={(event) => {
+                setText(event.target.value);
+                setTarget(null);
+              }}
+            />
+            {text !== "" && !onlyFound && (
+              <span className={styles.matches}>
+                <span role="status">{found.length === 0 ? "not found" : `${place === -1 ? "" : `${place + 1} of `}${found.length.toLocaleString()}`}</span>
+                <span className={styles.up}>
+                  <IconButton label="Match before" icon={<ChevronIcon />} disabled={found.length === 0} onClick={() => go(-1)} />
+                </span>
+                <span className={styles.down}>
+                  <IconButton label="Next match" icon={<ChevronIcon />} disabled={found.length === 0} onClick={() => go(1)} />
+                </span>
+              </span>
+            )}
+            {text !== "" && (
+              <Checkbox label="Only lines with it" checked={onlyFound} onChange={(event) => setOnlyFound(event.target.checked)} />
+            )}
+            {claims.length > 1 && (
+              <Select
+                label="Execution"
+                quiet
+                className={styles.choice}
+                value={claim}
+                change={setClaim}
+                options={[{ value: "", label: "All executions" }, ...claims.map((each) => ({ value: String(each), label: `Claim ${each}` }))]}
+              />
+            )}
+            {streams.length > 1 && (
+              <Select
+                label="Level"
+                quiet
+                className={styles.choice}
+                value={stream}
+                change={setStream}
+                options={[{ value: "", label: "All levels" }, ...streams.map((each) => ({ value: each, label: each }))]}
+              />
+            )}
+            <Button kind={follow ? "plain" : "quiet"} aria-pressed={follow} onClick={() => setFollow(!follow)}>
+              {follow ? "Following" : "Follow"}
+            </Button>
+          </div>
+          <LogView
+            lines={view.lines}
+            grew={view.grew}
+            follow={follow}
+            setFollow={setFollow}
+            marked={text}
+            target={target}
+            withClaim={claims.length > 1 && claim === ""}
+          />
+        </>
       )}
     </Section>
   );

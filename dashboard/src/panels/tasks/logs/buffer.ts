@@ -33,8 +33,9 @@ export class LogBuffer {
     return this.kept.length >= this.most;
   }
 
-  /** In order among themselves; those that are known already are left out. */
-  add(lines: readonly Line[]): void {
+  /** Those that are known already are left out. */
+  add(given: readonly Line[]): void {
+    const lines = inOrder(given);
     const first = lines[0];
     if (first === undefined) return;
     const before = this.kept.length;
@@ -88,6 +89,14 @@ export class LogBuffer {
 
 export function compare(one: Line, other: Line): number {
   return one.claim - other.claim || one.seq - other.seq;
+}
+
+/** As they are where they rise, which is almost always; a new connection may say again what the last one said. */
+function inOrder(lines: readonly Line[]): readonly Line[] {
+  const rises = lines.every((line, at) => at === 0 || compare(lines[at - 1] as Line, line) < 0);
+  if (rises) return lines;
+  const sorted = [...lines].sort(compare);
+  return sorted.filter((line, at) => at === 0 || compare(sorted[at - 1] as Line, line) !== 0);
 }
 
 /** The place of the first that does not stand before it. */

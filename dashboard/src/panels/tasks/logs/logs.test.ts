@@ -33,6 +33,13 @@ describe("the buffer", () => {
     expect(buffer.version).toBe(2);
   });
 
+  it("puts a batch in order that is not", () => {
+    const buffer = new LogBuffer();
+    buffer.add([line(1, 0)]);
+    buffer.add([line(1, 2), line(1, 0), line(1, 1), line(1, 2)]);
+    expect(places(buffer)).toEqual(["1.0", "1.1", "1.2"]);
+  });
+
   it("joins pages that are read with a tail that was heard, quickly", () => {
     const buffer = new LogBuffer();
     buffer.add(lines(1, 99_500, 100_000));

@@ -11,7 +11,7 @@ export function ClearDialog({ id, close }: { readonly id: number; close(): void 
   const queries = useQueryClient();
   const toasts = useToasts();
   // Asked anew each time: what is below it may have changed since.
-  const plan = useQuery({ queryKey: ["task", id, "clear"], queryFn: () => clearTask(id, true), gcTime: 0, staleTime: 0, retry: false });
+  const plan = useQuery({ queryKey: ["clearing", id], queryFn: () => clearTask(id, true), gcTime: 0, staleTime: 0, retry: false });
   const clear = useMutation({
     mutationFn: () => clearTask(id, false),
     onSuccess: ({ count }) => {

@@ -88,7 +88,7 @@ function TaskShown({ id }: { readonly id: number }) {
       aside={
         <span className="cluster">
           <span className="muted">#{task.id}</span>
-          <StateBadge state={task.state} reason={task.reason} />
+          <StateBadge state={task.state} reason={task.reason === "error" ? null : task.reason} />
         </span>
       }
       crumbs={[

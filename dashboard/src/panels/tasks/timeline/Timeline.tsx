@@ -146,7 +146,7 @@ function Row({ row, axis, active, choose, withRun, state, charged }: RowProps) {
 function Seconds({ title, seconds }: { readonly title: string; readonly seconds: number | null }) {
   return (
     <td data-title={title} className={styles.number}>
-      {seconds === null ? null : durationText(seconds)}
+      {seconds === null ? null : seconds === 0 ? "<1 ms" : durationText(seconds)}
     </td>
   );
 }

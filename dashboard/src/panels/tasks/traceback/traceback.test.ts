@@ -154,7 +154,7 @@ describe("whose code a file is", () => {
     ["/srv/app/.venv/lib/python3.13/site-packages/httpx/_client.py", "httpx"],
     ["/usr/lib/python3/dist-packages/six.py", "six"],
     ["/usr/lib/python3.13/asyncio/tasks.py", "asyncio"],
-    ["/root/.pyenv/versions/3.13.0/lib/python3.13/json/decoder.py", "json"],
+    ["/home/ada/.pyenv/versions/3.13.0/lib/python3.13/json/decoder.py", "json"],
     ["C:\\Python313\\Lib\\json\\decoder.py", "json"],
     ["<frozen importlib._bootstrap>", "_bootstrap"],
     ["/srv/engine/src/headrace/worker/loop.py", "headrace"],

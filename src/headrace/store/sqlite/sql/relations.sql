@@ -1,18 +1,26 @@
 -- name: parents
--- By the primary key of the edges.
-SELECT u.id, u.name, CASE WHEN u.options LIKE '%"label"%' THEN u.options ->> '$.label' END, u.state, d.kind, d.input
-FROM headrace_dependencies AS d CROSS JOIN (
-    SELECT id, name, options, state FROM headrace_tasks UNION ALL SELECT id, name, options, state FROM headrace_history
-) AS u ON u.id = d.upstream
-WHERE d.task = :task ORDER BY d.place LIMIT :limit
+-- By the primary key of the edges. Each table for itself: of both put together SQLite would read all.
+SELECT id, name, label, state, kind, input FROM (
+    SELECT d.place AS place, t.id, t.name, CASE WHEN t.options LIKE '%"label"%' THEN t.options ->> '$.label' END AS label, t.state, d.kind, d.input
+    FROM headrace_dependencies AS d CROSS JOIN headrace_tasks AS t ON t.id = d.upstream
+    WHERE d.task = :task
+    UNION ALL
+    SELECT d.place, h.id, h.name, CASE WHEN h.options LIKE '%"label"%' THEN h.options ->> '$.label' END AS label, h.state, d.kind, d.input
+    FROM headrace_dependencies AS d CROSS JOIN headrace_history AS h ON h.id = d.upstream
+    WHERE d.task = :task
+) ORDER BY place LIMIT :limit
 
 -- name: children
--- By the index of the edges on what is waited for.
-SELECT l.id, l.name, CASE WHEN l.options LIKE '%"label"%' THEN l.options ->> '$.label' END, l.state, d.kind, d.input
-FROM headrace_dependencies AS d INDEXED BY headrace_dependencies_upstream CROSS JOIN (
-    SELECT id, name, options, state FROM headrace_tasks UNION ALL SELECT id, name, options, state FROM headrace_history
-) AS l ON l.id = d.task
-WHERE d.upstream = :task ORDER BY d.task LIMIT :limit
+-- By the index of the edges on what is waited for. Each table for itself, as above.
+SELECT id, name, label, state, kind, input FROM (
+    SELECT t.id, t.name, CASE WHEN t.options LIKE '%"label"%' THEN t.options ->> '$.label' END AS label, t.state, d.kind, d.input
+    FROM headrace_dependencies AS d INDEXED BY headrace_dependencies_upstream CROSS JOIN headrace_tasks AS t ON t.id = d.task
+    WHERE d.upstream = :task
+    UNION ALL
+    SELECT h.id, h.name, CASE WHEN h.options LIKE '%"label"%' THEN h.options ->> '$.label' END AS label, h.state, d.kind, d.input
+    FROM headrace_dependencies AS d INDEXED BY headrace_dependencies_upstream CROSS JOIN headrace_history AS h ON h.id = d.task
+    WHERE d.upstream = :task
+) ORDER BY id LIMIT :limit
 
 -- name: below
 -- As `clear` goes down, as far as it is asked for.

@@ -334,6 +334,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/gantt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Gantt
+         * @description Its tasks with every execution, by level, then by id.
+         */
+        get: operations["get_gantt_api_v1_jobs__id__gantt_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/graph": {
         parameters: {
             query?: never;
@@ -346,6 +366,46 @@ export interface paths {
          * @description Its tasks and what waits for what.
          */
         get: operations["get_graph_api_v1_jobs__id__graph_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Groups
+         * @description The job as groups: tasks of the same name that wait for the same, with how many are in which state.
+         */
+        get: operations["get_groups_api_v1_jobs__id__groups_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{id}/groups/{group}/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Members
+         * @description The tasks of one group, by id.
+         */
+        get: operations["list_members_api_v1_jobs__id__groups__group__tasks_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2281,6 +2341,69 @@ export interface components {
             series: components["schemas"]["OutcomesAt"][];
             totals: components["schemas"]["Outcomes"];
         };
+        /** GanttPage */
+        GanttPage: {
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["GanttRow"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
+            /**
+             * Since
+             * Format: date-time
+             * @description When the job began, or was made
+             * @example 2026-05-01T08:00:00Z
+             */
+            since: string;
+            /**
+             * Until
+             * Format: date-time
+             * @description When it ended, or now
+             * @example 2026-05-01T08:00:00Z
+             */
+            until: string;
+        };
+        /** GanttRow */
+        GanttRow: {
+            /**
+             * Attempts
+             * @description Every execution, by the order of its claims
+             */
+            attempts: components["schemas"]["SpanShown"][];
+            /**
+             * Created At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            created_at: string;
+            /** Finished At */
+            finished_at: string | null;
+            /** Group */
+            group: string;
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** Level */
+            level: number;
+            /**
+             * Name
+             * @description Its label where it has one
+             */
+            name: string;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["TaskState"];
+            /** Task */
+            task: string;
+        };
         /** GraphShown */
         GraphShown: {
             /**
@@ -2293,6 +2416,115 @@ export interface components {
             job: components["schemas"]["JobShown"];
             /** Nodes */
             nodes: components["schemas"]["NodeShown"][];
+        };
+        /** GroupEdgeShown */
+        GroupEdgeShown: {
+            /**
+             * Count
+             * @description Edges between their tasks
+             */
+            count: number;
+            /** Group */
+            group: string;
+            kind: components["schemas"]["EdgeKind"];
+            /**
+             * Upstream
+             * @description What it waits for
+             */
+            upstream: string;
+        };
+        /**
+         * GroupShown
+         * @description Tasks of the same name that wait for the same.
+         */
+        GroupShown: {
+            /** Count */
+            count: number;
+            /**
+             * Error
+             * @description Of that one
+             */
+            error: string | null;
+            /**
+             * Failed
+             * @description One of them that failed
+             */
+            failed: number | null;
+            /**
+             * Finished At
+             * @description Of the last, where all have ended
+             */
+            finished_at: string | null;
+            /**
+             * First
+             * @description The first of them by id
+             */
+            first: number;
+            /**
+             * Id
+             * @description Holds while no task is added to the job
+             * @example g1
+             */
+            id: string;
+            /**
+             * Label
+             * @description Of one that is alone, what its composition calls it
+             */
+            label: string | null;
+            /**
+             * Level
+             * @description From 0: behind the longest way to it
+             */
+            level: number;
+            /**
+             * Started At
+             * @description Of the first of them
+             */
+            started_at: string | null;
+            /**
+             * States
+             * @example {
+             *       "completed": 90,
+             *       "running": 10
+             *     }
+             */
+            states: {
+                [key: string]: number;
+            };
+            /**
+             * Task
+             * @description The name of what runs; null where several were put together
+             */
+            task: string | null;
+            took: components["schemas"]["Took"];
+        };
+        /** GroupsShown */
+        GroupsShown: {
+            /**
+             * As Of
+             * Format: date-time
+             * @description Figures are kept for a moment: when these were read
+             * @example 2026-05-01T08:00:00Z
+             */
+            as_of: string;
+            /**
+             * Complete
+             * @description False: the job has more tasks than are looked at, 250,000
+             */
+            complete: boolean;
+            /** Edges */
+            edges: components["schemas"]["GroupEdgeShown"][];
+            /**
+             * Groups
+             * @description Each after those that it waits for; at most 2,000
+             */
+            groups: components["schemas"]["GroupShown"][];
+            job: components["schemas"]["JobShown"];
+            /**
+             * Merged
+             * @description There were more groups: neighbouring levels were put together
+             */
+            merged: boolean;
         };
         /** HealthStatus */
         HealthStatus: {
@@ -2970,6 +3202,20 @@ export interface components {
              * @description In the order of the list
              */
             items: components["schemas"]["LogLineShown"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
+        };
+        /** Page[NodeShown] */
+        Page_NodeShown_: {
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["NodeShown"][];
             /**
              * Next
              * @description Give it as `cursor` for what comes behind; null where nothing does
@@ -3717,6 +3963,20 @@ export interface components {
              */
             version: string;
         };
+        /** SpanShown */
+        SpanShown: {
+            /** Charged */
+            charged: boolean;
+            /** Claim No */
+            claim_no: number;
+            /** Finished At */
+            finished_at: string | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["AttemptState"];
+            /** Worker */
+            worker: string | null;
+        };
         /**
          * Submission
          * @description A call of a registered task, or a command. Options that are left out are those of the task.
@@ -4248,6 +4508,18 @@ export interface components {
             /** Items */
             items: components["schemas"]["TokenAnswer"][];
         };
+        /**
+         * Took
+         * @description Seconds of the last executions that have ended.
+         */
+        Took: {
+            /** Max */
+            max: number | null;
+            /** Mean */
+            mean: number | null;
+            /** N */
+            n: number;
+        };
         /** Triggered */
         Triggered: {
             /**
@@ -4533,7 +4805,12 @@ export type ExplanationShown = components['schemas']['ExplanationShown'];
 export type FailureShown = components['schemas']['FailureShown'];
 export type Failures = components['schemas']['Failures'];
 export type Finished = components['schemas']['Finished'];
+export type GanttPage = components['schemas']['GanttPage'];
+export type GanttRow = components['schemas']['GanttRow'];
 export type GraphShown = components['schemas']['GraphShown'];
+export type GroupEdgeShown = components['schemas']['GroupEdgeShown'];
+export type GroupShown = components['schemas']['GroupShown'];
+export type GroupsShown = components['schemas']['GroupsShown'];
 export type HealthStatus = components['schemas']['HealthStatus'];
 export type Ids = components['schemas']['Ids'];
 export type JobEventShown = components['schemas']['JobEventShown'];
@@ -4564,6 +4841,7 @@ export type PageJobEventShown = components['schemas']['Page_JobEventShown_'];
 export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
 export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
+export type PageNodeShown = components['schemas']['Page_NodeShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
 export type Percentiles = components['schemas']['Percentiles'];
 export type Permissions = components['schemas']['Permissions'];
@@ -4592,6 +4870,7 @@ export type ScheduleShown = components['schemas']['ScheduleShown'];
 export type Scope = components['schemas']['Scope'];
 export type SearchedShown = components['schemas']['SearchedShown'];
 export type SessionAnswer = components['schemas']['SessionAnswer'];
+export type SpanShown = components['schemas']['SpanShown'];
 export type Submission = components['schemas']['Submission'];
 export type Submitted = components['schemas']['Submitted'];
 export type Summarize = components['schemas']['Summarize'];
@@ -4606,6 +4885,7 @@ export type TaskSummary = components['schemas']['TaskSummary'];
 export type Timings = components['schemas']['Timings'];
 export type TokenAnswer = components['schemas']['TokenAnswer'];
 export type TokensAnswer = components['schemas']['TokensAnswer'];
+export type Took = components['schemas']['Took'];
 export type Triggered = components['schemas']['Triggered'];
 export type UserAnswer = components['schemas']['UserAnswer'];
 export type UsersAnswer = components['schemas']['UsersAnswer'];
@@ -5221,6 +5501,45 @@ export interface operations {
             };
         };
     };
+    get_gantt_api_v1_jobs__id__gantt_get: {
+        parameters: {
+            query?: {
+                /** @description Of this group alone */
+                group?: string | null;
+                /** @description At most so many */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GanttPage"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     get_graph_api_v1_jobs__id__graph_get: {
         parameters: {
             query?: {
@@ -5242,6 +5561,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GraphShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_groups_api_v1_jobs__id__groups_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupsShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_members_api_v1_jobs__id__groups__group__tasks_get: {
+        parameters: {
+            query?: {
+                /** @description States, as they were a moment ago */
+                status?: string[];
+                /** @description At most so many */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Its id */
+                id: number;
+                /** @description The id of a group */
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_NodeShown_"];
                 };
             };
             /** @description A problem */

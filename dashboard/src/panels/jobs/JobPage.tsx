@@ -272,17 +272,15 @@ function Details({ job }: { readonly job: wire.JobShown }) {
           <Fact name="Reason">{job.reason === null ? <span className="muted">–</span> : job.reason.replaceAll("_", " ")}</Fact>
         </Facts>
       </Section>
-      <Section title="When it ends">
-        {hooks === null || (hooks.on_success === null && hooks.on_failure === null) ? (
-          <p className="muted">Nothing runs when it ends: it was made without on_success and on_failure.</p>
-        ) : (
+      {hooks !== null && (
+        <Section title="When it ends">
           <Facts>
-            <Fact name="If it completes">{hooks.on_success ?? <span className="muted">nothing</span>}</Fact>
-            <Fact name="If it fails">{hooks.on_failure ?? <span className="muted">nothing</span>}</Fact>
+            <Fact name="If it completes">{hooks.on_success ?? <span className="muted">nothing runs</span>}</Fact>
+            <Fact name="If it fails">{hooks.on_failure ?? <span className="muted">nothing runs</span>}</Fact>
             <Fact name="Of this run">{hooks.enqueued ? "was enqueued" : "not yet"}</Fact>
           </Facts>
-        )}
-      </Section>
+        </Section>
+      )}
       <Section title="Metadata">
         {isEmpty(job.metadata) ? (
           <p className="muted">None was given with the job.</p>
@@ -300,6 +298,7 @@ interface Hooks {
   readonly enqueued: boolean;
 }
 
+/** null where the server does not tell them. */
 function hooksOf(job: wire.JobShown): Hooks | null {
   return (job as wire.JobShown & { readonly hooks?: Hooks | null }).hooks ?? null;
 }

@@ -39,12 +39,11 @@ const COLUMNS: readonly Column<wire.JobShown>[] = [
 export function Component() {
   const may = useMay();
   const [chosen, setChosen] = useQueryList("state");
-  const [name, setName] = useQueryState("name", "");
   const [owner, setOwner] = useQueryState("owner", "");
   const [, setParameters] = useSearchParams();
   const states = STATES.filter((state) => chosen.includes(state));
   const jobs = useListing<wire.JobShown>(
-    ["jobs", { states, name, owner }],
+    ["jobs", { states, owner }],
     (cursor, signal) =>
       call(
         api.GET("/api/v1/jobs", {
@@ -53,7 +52,6 @@ export function Component() {
             query: {
               limit: 50,
               ...(states.length > 0 ? { state: states } : {}),
-              ...(name === "" ? {} : { name }),
               ...(owner === "" ? {} : { owner }),
               ...(cursor === null ? {} : { cursor }),
             },
@@ -63,7 +61,7 @@ export function Component() {
     { refreshEach: REFRESH_EACH },
   );
   useRefreshWhenTasksChange(jobs.refresh);
-  const isFiltered = states.length > 0 || name !== "" || owner !== "";
+  const isFiltered = states.length > 0 || owner !== "";
 
   function toggle(state: wire.JobState): void {
     setChosen(states.includes(state) ? states.filter((each) => each !== state) : [...states, state]);
@@ -85,7 +83,6 @@ export function Component() {
             </button>
           ))}
         </div>
-        <Sought label="Name of the job" placeholder="Name, exactly" value={name} change={setName} />
         {may({ overseer: true }) && <Sought label="Owner" placeholder="Owner" value={owner} change={setOwner} />}
         {isFiltered && (
           <Button kind="quiet" onClick={() => setParameters(new URLSearchParams(), { replace: true })}>
@@ -164,7 +161,7 @@ function useRefreshWhenTasksChange(refresh: () => void): void {
 }
 
 function NoneFound() {
-  return <Empty title="No job is like that">Take a filter away, or look for another name. Names are found when they are written whole.</Empty>;
+  return <Empty title="No job is like that">Take a filter away. An owner is found when the name is written whole.</Empty>;
 }
 
 const EXAMPLE = `from headrace import chain, chord, group

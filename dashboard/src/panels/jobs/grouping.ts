@@ -53,6 +53,7 @@ export function gathered(graph: WholeGraph): Outline {
     groups: all.map(summed),
     edges: edgesOf(links, groupOf),
     merged: false,
+    complete: true,
     members: new Map(all.map((group) => [group.id, group.members])),
     links,
   };

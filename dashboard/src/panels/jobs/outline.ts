@@ -6,42 +6,12 @@
 
 import type { wire } from "@/api";
 
-import type { States } from "./states";
-
 export type Member = wire.NodeShown;
 
-/** Seconds of executions that have ended; null where none has. */
-export interface Took {
-  readonly n: number;
-  readonly mean: number | null;
-  readonly max: number | null;
-}
+/** Tasks of one name that wait for the same groups in the same way. `task` is null where several names were put together. */
+export type Group = wire.GroupShown;
 
-/** Tasks of one name that wait for the same groups in the same way. */
-export interface Group {
-  readonly id: string;
-  /** null where tasks of several names were put together. */
-  readonly task: string | null;
-  readonly label: string | null;
-  readonly level: number;
-  readonly count: number;
-  readonly states: States;
-  readonly started_at: string | null;
-  readonly finished_at: string | null;
-  readonly took: Took;
-  /** The id of one member: the one, where there is one. */
-  readonly first: number;
-  /** The id of one that failed; `error` is of that one. */
-  readonly failed: number | null;
-  readonly error: string | null;
-}
-
-export interface GroupEdge {
-  readonly group: string;
-  readonly upstream: string;
-  readonly kind: wire.EdgeKind;
-  readonly count: number;
-}
+export type GroupEdge = wire.GroupEdgeShown;
 
 /** By ids of tasks. */
 export type TaskEdge = wire.EdgeShown;
@@ -51,13 +21,15 @@ export interface Outline {
   readonly edges: readonly GroupEdge[];
   /** Groups were put together so that there are not too many. */
   readonly merged: boolean;
+  /** False: the job has more tasks than anybody looks at. */
+  readonly complete: boolean;
   /** Every task of each group, where the job was read whole. */
   readonly members: ReadonlyMap<string, readonly Member[]> | null;
   /** Which task waits for which, where the job was read whole. */
   readonly links: readonly TaskEdge[];
 }
 
-export const NO_OUTLINE: Outline = { groups: [], edges: [], merged: false, members: null, links: [] };
+export const NO_OUTLINE: Outline = { groups: [], edges: [], merged: false, complete: true, members: null, links: [] };
 
 /** How a group is called: by its label where all have the same, else by what runs. */
 export function groupName(group: Pick<Group, "label" | "task">): string {

@@ -3,7 +3,7 @@
 import { api, call, type wire } from "@/api";
 
 import { gathered } from "./grouping";
-import type { Group, GroupEdge, Member, Outline } from "./outline";
+import type { Member, Outline } from "./outline";
 
 /** A job of at most so many tasks is read whole without asking how it is made. */
 const SMALL = 300;
@@ -12,50 +12,14 @@ const MOST_NODES = 5000;
 const MOST_EDGES = 20_000;
 export const PAGE = 500;
 
-export interface Groups {
-  readonly job: wire.JobShown;
-  readonly complete: boolean;
-  readonly merged: boolean;
-  readonly as_of: string;
-  readonly groups: readonly Group[];
-  readonly edges: readonly GroupEdge[];
-}
+export type Groups = wire.GroupsShown;
 
-export interface Bar {
-  readonly claim_no: number;
-  readonly state: wire.AttemptState;
-  readonly charged: boolean;
-  readonly worker: string | null;
-  readonly started_at: string | null;
-  readonly finished_at: string | null;
-}
-
-/** A task as the Gantt view needs it. */
-export interface Timed {
-  readonly id: number;
-  readonly name: string;
-  readonly task: string;
-  readonly group: string;
-  readonly level: number;
-  readonly state: wire.TaskState;
-  readonly created_at: string;
-  readonly started_at: string | null;
-  readonly finished_at: string | null;
-  readonly attempts: readonly Bar[];
-}
+/** A task as the Gantt view needs it: with every execution. */
+export type Timed = wire.GanttRow;
 
 export interface PageOf<Item> {
   readonly items: readonly Item[];
   readonly next: string | null;
-}
-
-type Untyped = (
-  path: string,
-  init: object,
-) => Promise<{ readonly data?: unknown; readonly error?: unknown; readonly response: Response }>;
-
-async function read<Data>(path: string, init: object): Promise<Data> {
-  return (await call((api.GET as unknown as Untyped)(path, init))) as Data;
 }
 
 export function readJob(id: number, signal: AbortSignal): Promise<wire.JobShown> {
@@ -63,7 +27,7 @@ export function readJob(id: number, signal: AbortSignal): Promise<wire.JobShown>
 }
 
 export function readGroups(id: number, signal: AbortSignal): Promise<Groups> {
-  return read<Groups>("/api/v1/jobs/{id}/groups", { signal, params: { path: { id } } });
+  return call(api.GET("/api/v1/jobs/{id}/groups", { signal, params: { path: { id } } }));
 }
 
 function readGraph(id: number, signal: AbortSignal): Promise<wire.GraphShown> {
@@ -97,28 +61,32 @@ export async function readOutline(
     const graph = await readGraph(id, signal);
     if (graph.complete) return { job: graph.job, outline: gathered(graph), took: clock() - began };
   }
-  const outline = { groups: groups.groups, edges: groups.edges, merged: groups.merged, members: null, links: [] };
+  const { merged, complete } = groups;
+  const outline: Outline = { groups: groups.groups, edges: groups.edges, merged, complete, members: null, links: [] };
   return { job: groups.job, outline, took: clock() - began };
 }
 
-export function readMembers(id: number, group: string, cursor: string | null, signal: AbortSignal): Promise<PageOf<Member>> {
-  return read<PageOf<Member>>("/api/v1/jobs/{id}/groups/{group}/tasks", {
-    signal,
-    params: { path: { id, group }, query: { limit: PAGE, ...(cursor === null ? {} : { cursor }) } },
-  });
+export async function readMembers(
+  id: number,
+  group: string,
+  cursor: string | null,
+  signal: AbortSignal,
+): Promise<PageOf<Member>> {
+  const query = { limit: PAGE, ...(cursor === null ? {} : { cursor }) };
+  const page = await call(
+    api.GET("/api/v1/jobs/{id}/groups/{group}/tasks", { signal, params: { path: { id, group }, query } }),
+  );
+  return { items: page.items, next: page.next ?? null };
 }
 
-export interface TimedPage extends PageOf<Timed> {
-  readonly since: string | null;
-  readonly until: string | null;
-}
-
-export function readTimed(id: number, group: string | null, cursor: string | null, signal: AbortSignal): Promise<TimedPage> {
-  return read<TimedPage>("/api/v1/jobs/{id}/gantt", {
-    signal,
-    params: {
-      path: { id },
-      query: { limit: PAGE, ...(group === null ? {} : { group }), ...(cursor === null ? {} : { cursor }) },
-    },
-  });
+/** Of one group, or of all. */
+export async function readTimed(
+  id: number,
+  group: string | null,
+  cursor: string | null,
+  signal: AbortSignal,
+): Promise<PageOf<Timed>> {
+  const query = { limit: PAGE, ...(group === null ? {} : { group }), ...(cursor === null ? {} : { cursor }) };
+  const page = await call(api.GET("/api/v1/jobs/{id}/gantt", { signal, params: { path: { id }, query } }));
+  return { items: page.items, next: page.next ?? null };
 }

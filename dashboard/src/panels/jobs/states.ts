@@ -1,9 +1,9 @@
 /** States of a job's tasks, gathered to what a bar, a bitmap or a legend can show. */
 
-import type { wire } from "@/api";
 import { toneOf, type Tone } from "@/ui";
 
-export type States = Readonly<Partial<Record<wire.TaskState, number>>>;
+/** How many are in which state; only what there is. */
+export type States = Readonly<Partial<Record<string, number>>>;
 
 const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", "rejected"]);
 
@@ -32,7 +32,7 @@ export interface ToneCount {
 /** How many of each tone, without those that have none. */
 export function tonesOf(states: States): readonly ToneCount[] {
   const counts = new Map<Tone, number>();
-  for (const [state, count] of Object.entries(states)) {
+  for (const [state, count = 0] of Object.entries(states)) {
     const tone = toneOf(state);
     counts.set(tone, (counts.get(tone) ?? 0) + count);
   }
@@ -43,7 +43,7 @@ export function tonesOf(states: States): readonly ToneCount[] {
 }
 
 export function endedOf(states: States): number {
-  return Object.entries(states).reduce((sum, [state, count]) => sum + (hasEnded(state) ? count : 0), 0);
+  return Object.entries(states).reduce((sum, [state, count = 0]) => sum + (hasEnded(state) ? count : 0), 0);
 }
 
 /** The tone that says most about a group: what failed, else what needs somebody, else what moves, else what most have. */
@@ -58,6 +58,7 @@ export function leadingTone(states: States): Tone {
 /** "90 completed, 10 running": states by their own words, the most first. */
 export function statesText(states: States): string {
   return Object.entries(states)
+    .map(([state, count = 0]) => [state, count] as const)
     .filter(([, count]) => count > 0)
     .sort((one, other) => other[1] - one[1])
     .map(([state, count]) => `${count.toLocaleString()} ${state.replaceAll("_", " ")}`)
@@ -65,9 +66,9 @@ export function statesText(states: States): string {
 }
 
 export function sumOf(all: Iterable<States>): States {
-  const sums: Partial<Record<wire.TaskState, number>> = {};
+  const sums: Partial<Record<string, number>> = {};
   for (const states of all) {
-    for (const [state, count] of Object.entries(states) as [wire.TaskState, number][]) {
+    for (const [state, count = 0] of Object.entries(states)) {
       sums[state] = (sums[state] ?? 0) + count;
     }
   }

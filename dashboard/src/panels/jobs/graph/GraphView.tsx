@@ -144,8 +144,9 @@ export default function GraphView(props: GraphViewProps) {
           As a table
         </Button>
         {outline.merged && (
-          <span className="muted">This job has more than 2,000 groups: the smallest of each level are one.</span>
+          <span className="muted">This job has more than 2,000 groups: neighbouring levels are put together.</span>
         )}
+        {!outline.complete && <span className="muted">Only the first 250,000 tasks of this job are shown.</span>}
       </div>
       {open.length > 0 && (
         <ul className={styles.unfolded} aria-label="Groups that are unfolded">

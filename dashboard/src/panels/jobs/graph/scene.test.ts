@@ -24,6 +24,7 @@ const server: Outline = {
     { group: "g2", upstream: "g1", kind: "on_done", count: 100_000 },
   ],
   merged: false,
+  complete: true,
   members: null,
   links: [],
 };

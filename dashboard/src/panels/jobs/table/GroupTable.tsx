@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Link, useNavigate } from "react-router";
 
+import type { wire } from "@/api";
 import { Button, Duration, durationText, Progress, StateBadge, Time } from "@/ui";
 import { classes } from "@/ui/classes";
 import { ChevronIcon } from "@/ui/icons";
@@ -189,7 +190,8 @@ interface TaskCellsProps {
 }
 
 function TaskCells({ id, group, member }: TaskCellsProps) {
-  const [only] = Object.keys(group.states) as (keyof Group["states"])[];
+  // Of a group of one its states are one as well.
+  const [only] = Object.keys(group.states) as wire.TaskState[];
   const state = member?.state ?? only ?? "pending";
   const started = member?.started_at ?? group.started_at;
   return (

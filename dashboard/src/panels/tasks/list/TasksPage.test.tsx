@@ -65,8 +65,9 @@ function speakingHub(): { readonly hub: LiveHub; say(): void } {
     forget: (handle) => window.clearTimeout(handle),
     random: () => 0.5,
   });
-  const message = JSON.stringify({ type: "tasks", at: "2026-05-01T08:00:00Z", newest: "9", ended: null, ended_at: null });
-  return { hub, say: () => sockets.forEach((socket) => socket.onmessage?.({ data: message })) };
+  let pending = 0;
+  const message = (): string => JSON.stringify({ type: "system", tasks: { pending: (pending += 1) }, workers: {} });
+  return { hub, say: () => sockets.forEach((socket) => socket.onmessage?.({ data: message() })) };
 }
 
 it("asks by what the address says, and shows what is found", async () => {

@@ -32,7 +32,7 @@ const LIVE_STATES: ReadonlySet<string> = new Set([
 ]);
 /** A look again: at most so often when something is said to have changed, and at least so often when nothing is. */
 const SOONEST = 1500;
-const LATEST = 20_000;
+const LATEST = 10_000;
 
 type Pages = InfiniteData<TaskPage, string | null>;
 type Found = ReadonlyMap<number, wire.TaskSummary>;
@@ -72,7 +72,13 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
       if (isShown && !document.hidden) void lookAgain();
     }, [isShown, lookAgain]),
   );
-  useLiveMessages(enabled ? { kind: "tasks" } : null, again);
+  // Figures of the whole ledger: when they are others than before, something was created or has ended.
+  const figures = useRef("");
+  useLiveMessages(enabled ? { kind: "system" } : null, (messages) => {
+    const said = JSON.stringify(messages.at(-1)?.tasks);
+    if (said !== figures.current) again();
+    figures.current = said;
+  });
   const isOld = Date.now() - query.dataUpdatedAt > SOONEST;
   useEffect(() => {
     if (!isShown) return undefined;
@@ -86,7 +92,8 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
     };
   }, [isShown, again]);
 
-  const top = isShown ? peek.data : undefined;
+  // What was seen before the list was read last says nothing about it: rows in it may be gone.
+  const top = isShown && peek.dataUpdatedAt >= query.dataUpdatedAt ? peek.data : undefined;
   const arrivals = useMemo(() => {
     if (top === undefined) return NONE;
     const shown = new Set(rows.map((row) => row.id));
@@ -115,7 +122,7 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
     isLoadingMore: query.isFetchingNextPage,
     searched: searched != null && !searched.complete ? searched : null,
     arrivals,
-    more: () => void query.fetchNextPage(),
+    more: () => void query.fetchNextPage().then(again),
     refresh: () => void query.refetch(),
     showArrivals,
   };

@@ -10,7 +10,8 @@ import { holdsRedacted } from "../redacted";
 /** What it returned. Secrets are shown to who controls it, when they ask for it: that is noted. */
 export function Result({ task }: { readonly task: wire.TaskDetail }) {
   const result = useQuery({
-    queryKey: ["task", task.id, "result", task.run_no],
+    // Not below the task: it is read again when that is, and by then there may be no result.
+    queryKey: ["result", task.id, task.run_no],
     queryFn: ({ signal }) => getResult(task.id, false, signal),
     staleTime: Number.POSITIVE_INFINITY,
   });

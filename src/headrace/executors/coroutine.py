@@ -43,7 +43,7 @@ from headrace.executors.subtasks import SubTaskFactory
 HARD_GRACE = 0.25
 
 
-def enter(call: Call) -> CoroutineType[Any, Any, Any]:
+def enter(call: Call) -> "CoroutineType[Any, Any, Any]":  # quoted: Python 3.12 cannot subscript it
     """The coroutine to drive. Calling an `async def` runs nothing of it yet, so what that gives needs no frame around
     it; whatever else there is to call is called by the driven frame. (`inspect.iscoroutinefunction` takes 2 µs.)
     """

@@ -212,7 +212,7 @@ async def test_a_user_sees_their_own_tasks(browsing: Browsing, scene: Scene):
     page = await browsing.open("/tasks", "uma")
     await expect(rows(page).filter(has_text=f"#{scene.owned}")).to_have_count(1)
     await expect(rows(page).filter(has_text="orders.charge")).to_have_count(0)
-    browsing.complaints.forgive("status of 404")
+    browsing.complaints.forgive("status of 403")
     await page.goto(f"/tasks/{scene.failed}")
     await expect(page.get_by_role("alert")).to_be_visible()
     await page.goto("/tasks")

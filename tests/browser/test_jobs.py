@@ -100,7 +100,7 @@ async def test_the_graph_is_zoomed_and_moved_by_the_mouse(browsing: Browsing, sc
     await page.mouse.up()
     moved = await picture()
     assert moved not in (larger, whole)
-    await page.get_by_role("button", name="Show all of it").click()
+    await page.get_by_role("button", name="Fit to the screen").click()
     await eventually(lambda: _same(picture, whole))
 
 

@@ -87,6 +87,8 @@ async def test_keys_and_values_are_completed(browsing: Browsing, scene: Scene):
     await expect(suggestions.first).to_contain_text("queue:")
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
+    await expect(field).to_have_value("queue:")
+    await settled(page)
     await page.keyboard.type("ord")
     await expect(suggestions.first).to_contain_text("orders")
     await page.keyboard.press("ArrowDown")

@@ -60,9 +60,9 @@ async def test_a_search_finds_lives_in_the_address_and_survives_a_reload(browsin
     await expect(page.get_by_role("combobox", name="Search tasks")).to_have_value(
         "state:failed queue:orders error:TimeoutError"
     )
-    await search(page, "garbled number")
+    await search(page, "queue:orders garbled number")
     await expect(page.get_by_text("Nothing is found")).to_be_visible()
-    await search(page, "which is no number")
+    await search(page, "queue:orders which is no number")
     await expect(rows(page)).to_have_count(2)
     await rows(page).first.get_by_role("link").first.click()
     await expect(heading(page, re.compile("orders.charge"))).to_be_visible()

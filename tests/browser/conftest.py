@@ -103,6 +103,11 @@ def postgres_stage(
     postgres_server.drop_database(name)
 
 
+@pytest.fixture(scope="session")
+def postgres_scene(postgres_stage: Stage, runner: asyncio.Runner) -> Scene:
+    return runner.run(set_up(postgres_stage))
+
+
 @pytest.fixture
 def browsing(browser: Browser, stage: Stage, runner: asyncio.Runner) -> Iterator[Browsing]:
     """Pages on the stage; what they complained of fails the test."""

@@ -1,5 +1,7 @@
 """What waits for an operator's word: it appears by itself, is approved or rejected, and goes on or ends."""
 
+import json
+
 from tests.browser.browsing import Browsing, settled
 from tests.browser.driver import Locator, Page, expect
 from tests.browser.stage import Stage
@@ -29,7 +31,7 @@ async def test_what_is_asked_for_appears_is_approved_and_runs(browsing: Browsing
     await expect(request).to_have_count(0)
     assert await app.tasks.handle(id).aresult(timeout=30) == "500 cents for order 901"
     (entry,) = await app.audit.alist(act="tasks.approve", subject=f"task/{id}")
-    assert (entry.actor, entry.detail["note"]) == ("oskar", "they sent it back")
+    assert (entry.actor, json.loads(entry.detail)["note"]) == ("oskar", "they sent it back")
 
 
 async def test_to_reject_takes_a_reason(browsing: Browsing):

@@ -42,7 +42,7 @@ async def test_the_list_moves_and_its_filters_live_in_the_address(browsing: Brow
     await page.reload()
     await expect(row(page, "spring album")).to_be_visible()
     await expect(row(page, "garden album")).to_have_count(0)
-    await page.get_by_label("Name of the job").fill("no such album")
+    await page.get_by_label("Owner").fill("nobody")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("No job is like that")).to_be_visible()
     await page.get_by_role("button", name="Clear filters").click()
@@ -100,7 +100,7 @@ async def test_the_graph_is_zoomed_and_moved_by_the_mouse(browsing: Browsing, sc
     await page.mouse.up()
     moved = await picture()
     assert moved not in (larger, whole)
-    await page.get_by_role("button", name="Show all of it").click()
+    await page.get_by_role("button", name="Fit to the screen").click()
     await eventually(lambda: _same(picture, whole))
 
 

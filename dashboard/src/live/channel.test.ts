@@ -155,6 +155,19 @@ describe("a channel", () => {
     expect(timers.size).toBe(0);
   });
 
+  it("tries again soon when it was hurried a moment too early", () => {
+    const { channel, last, elapse } = watching({ kind: "system" });
+    channel.start();
+    for (let time = 0; time < 6; time += 1) {
+      last().drop();
+      elapse();
+    }
+    last().drop();
+    channel.hurry();
+    last().drop();
+    expect(elapse()).toBe(500);
+  });
+
   it("stays away once it was stopped, and does not hear what is still said", () => {
     const { channel, last, timers, messages, sockets } = watching({ kind: "system" });
     channel.start();

@@ -77,6 +77,8 @@ export class Channel {
     if (this.timer === null || this.stopped) return;
     this.around.forget(this.timer);
     this.timer = null;
+    // There is a reason to believe in it: if it is a moment too early, the next try comes soon.
+    this.tries = 0;
     this.connect();
   }
 

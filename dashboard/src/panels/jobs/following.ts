@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef } from "react";
 
-import type { ProblemError, wire } from "@/api";
+import type { Page, ProblemError, wire } from "@/api";
 import { useLiveMessages, type JobMessage } from "@/live";
 
 import { pauseAfter, pollAfter } from "./pace";
@@ -40,9 +40,11 @@ export interface FollowedJob {
 /** `changed` is called when the server said that something did. */
 export function useJob(id: number, changed: () => void): FollowedJob {
   const queries = useQueryClient();
-  const query = useQuery({
+  const query = useQuery<wire.JobShown>({
     queryKey: ["job", id],
     queryFn: ({ signal }) => readJob(id, signal),
+    // Who comes from the list sees at once what it said, and its tasks are asked for without waiting.
+    placeholderData: () => listed(queries, id),
     refetchInterval: (found) => (found.state.data !== undefined && isOver(found.state.data) ? false : 5000),
   });
   useLiveMessages(
@@ -109,6 +111,17 @@ export function useOutline(id: number, total: number | null, live: boolean): Fol
     [id],
   );
   return { read: query.data, problem: query.error, changed, refresh: () => void refetch() };
+}
+
+/** What a list of jobs that is known says of one. */
+export function listed(queries: QueryClient, id: number): wire.JobShown | undefined {
+  for (const [, found] of queries.getQueriesData<{ readonly pages: readonly Page<wire.JobShown>[] }>({ queryKey: ["jobs"] })) {
+    for (const page of found?.pages ?? []) {
+      const job = page.items.find((item) => item.id === id);
+      if (job !== undefined) return job;
+    }
+  }
+  return undefined;
 }
 
 function rememberJob(queries: QueryClient, id: number, job: wire.JobShown): void {

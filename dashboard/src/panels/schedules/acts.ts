@@ -65,13 +65,14 @@ export function useChange(name: string) {
 /** `left` goes to another page: the one of a schedule that is gone would only say so. */
 export function useRemove(left: () => void) {
   const toasts = useToasts();
-  const refreshed = useRefreshed();
+  const queries = useQueryClient();
   return useMutation({
     mutationFn: (name: string) => call(api.DELETE("/api/v1/schedules/{name}", { params: { path: { name } } })),
     onSuccess: (_, name) => {
       left();
       toasts.say(`${name} is removed`, "Tasks that it has enqueued stay.");
-      return refreshed();
+      // Its own page is still there for a moment, and would ask for what is gone.
+      return queries.invalidateQueries({ queryKey: ["schedules"], predicate: ({ queryKey }) => !queryKey.includes(name) });
     },
     onError: (error, name) => toasts.fail(`${name} was not removed`, error),
   });

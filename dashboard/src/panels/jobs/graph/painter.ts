@@ -312,7 +312,7 @@ export class Painter {
     const shown = `${shortNumber(box.members.length)} of ${box.group.count.toLocaleString()}`;
     const words = isReading ? `Reading… ${shown}` : `Show more (${shown})`;
     const colour = isReading ? palette.muted : palette.accent;
-    this.write(words, block.x + BLOCK_PADDING, foot + 24, block.width - 2 * BLOCK_PADDING, `600 13px ${palette.font}`, colour);
+    this.write(words, left, foot + 24, 260 - 2 * BLOCK_PADDING, `600 13px ${palette.font}`, colour);
   }
 
   private paintFold(x: number, y: number, folded: boolean, palette: Palette): void {

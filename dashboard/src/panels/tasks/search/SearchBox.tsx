@@ -1,4 +1,5 @@
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { flushSync } from "react-dom";
 
 import { IconButton } from "@/ui";
 import { classes } from "@/ui/classes";
@@ -66,12 +67,12 @@ export function SearchBox({ value, change, known, field, leave }: SearchBoxProps
 
   function choose(suggestion: Suggestion): void {
     const after = apply(text, suggestion);
-    write(after.text, after.cursor);
+    // At once: a key that is pressed before the cursor stands behind what was taken would write in front of it.
+    flushSync(() => write(after.text, after.cursor));
     const input = field.current;
     if (input === null) return;
     input.focus();
-    // React sets the value after this; the place is set when it is there.
-    requestAnimationFrame(() => input.setSelectionRange(after.cursor, after.cursor));
+    input.setSelectionRange(after.cursor, after.cursor);
   }
 
   function pressed(event: KeyboardEvent): void {

@@ -1,8 +1,9 @@
+import { QueryClient } from "@tanstack/react-query";
 import { expect, it } from "vitest";
 
 import { readIds, readKwargs } from "./adding";
 import { chartOf } from "./events/chart";
-import { patched } from "./following";
+import { listed, patched } from "./following";
 import { pauseAfter, pollAfter } from "./pace";
 import { job } from "./testing";
 
@@ -52,4 +53,12 @@ it("draws events as lines of at most so many points that rise in time", () => {
   expect(chart.times.every((time, at) => at === 0 || time > (chart.times[at - 1] ?? 0))).toBe(true);
   expect(chart.completed.at(-1)).toBe(1999);
   expect(chartOf([]).times).toEqual([]);
+});
+
+it("knows of a job what a list said of it", () => {
+  const queries = new QueryClient();
+  expect(listed(queries, 7)).toBeUndefined();
+  queries.setQueryData(["jobs", { states: [] }], { pages: [{ items: [job({ id: 3 })], next: "c" }, { items: [job()], next: null }] });
+  expect(listed(queries, 7)?.name).toBe("nightly");
+  expect(listed(queries, 8)).toBeUndefined();
 });

@@ -174,7 +174,7 @@ def test_an_author_runs_it_with_pytest_alone(project: Path) -> None:
 
 class LosesArguments(CoroutineExecutor):
     async def run(self, launch: Launch) -> Ran:
-        return await super().run(replace(launch, claim=launch.claim._replace(arguments="{}")))
+        return await super().run(launch._replace(claim=launch.claim._replace(arguments="{}")))
 
 
 def test_a_fault_in_an_executor_is_caught(tmp_path: Path) -> None:

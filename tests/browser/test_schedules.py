@@ -17,7 +17,10 @@ def row(page: Page, name: str) -> Locator:
     )
 
 
+@pytest.mark.requirement("R103")
 async def test_a_schedule_is_made_run_changed_and_removed(browsing: Browsing):
+    """R103: what the pages make, change and remove is what `app.schedules` then says: the same ledger, behind the UI
+    through the API's routes."""
     browsing.complaints.forgive("status of 422")
     app = browsing.stage.app
     page = await browsing.open("/schedules")

@@ -125,8 +125,7 @@ async def test_bars_over_time(serve: Serve):
 
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
-async def test_a_large_job_answers_soon(serve: Serve):
-    """Ten times the usual at most (0.6 s of work at first, then 0.05): a graph that is read row by row takes longer."""
+async def test_a_large_job_answers_within_a_second(serve: Serve):
     async with routed(serve) as server:
         job, ids = await made(server, fan(server, (LARGE - 3) // 2))
         took: dict[str, float] = {}
@@ -147,4 +146,4 @@ async def test_a_large_job_answers_soon(serve: Serve):
         assert sum(counts) == len(ids)
         assert len(counts) == 5
         if FULL:
-            assert {what: seconds for what, seconds in took.items() if seconds > 6.0} == {}
+            assert {what: seconds for what, seconds in took.items() if seconds > 1.0} == {}

@@ -1,6 +1,7 @@
 """Wake-ups: datagrams between stores, the file's version for those who send none."""
 
 import asyncio
+import os
 import socket
 import sqlite3
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ from headrace.core.lanes import Lane
 from headrace.core.task import NewTask, Want
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite import SQLiteStore
-from headrace.store.sqlite.sockets import bound, remove_forgotten, socket_folder, unbound
+from headrace.store.sqlite.sockets import bound, remove_forgotten, send, socket_folder, unbound
 from headrace.store.sqlite.wakeups import Listener
 from tests.support.waiting import eventually
 
@@ -121,6 +122,19 @@ async def test_what_a_killed_listener_left_goes_when_another_begins_at_any_file(
         assert not empty.exists()
         remove_forgotten()
         assert len(list(socket_folder(str(tmp_path / "x.db")).iterdir())) == 1, "the living are let be"
+
+
+def test_many_threads_tell_at_once_and_keep_nothing_open(tmp_path: Path) -> None:
+    """The writing thread tells of a commit while the event loop announces something else."""
+    folder = socket_folder(str(tmp_path / "x.db"))
+    receiver = bound(folder)
+    assert receiver is not None
+    open_before = len(os.listdir("/dev/fd"))
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: send(folder, [str(number)]), range(8)))
+    assert {receiver.recv(16) for _ in range(8)} == {str(number).encode() for number in range(8)}
+    assert len(os.listdir("/dev/fd")) == open_before
+    unbound(receiver)
 
 
 def test_who_comes_while_the_last_one_leaves_makes_the_folder_again(tmp_path: Path) -> None:

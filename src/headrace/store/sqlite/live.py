@@ -14,8 +14,7 @@ from headrace.core.task import Ref
 from headrace.store.instants import from_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
-from headrace.store.sqlite.sockets import bound, remove_forgotten, socket_folder, unbound
-from headrace.store.sqlite.wakeups import Sender
+from headrace.store.sqlite.sockets import bound, remove_forgotten, send, socket_folder, unbound
 from headrace.store.texts import mended
 from headrace.store.watching import EVERYTHING, Hints, job_topic, packed, task_topic, unpacked
 
@@ -57,26 +56,18 @@ def append_logs(transaction: Transaction, lines: Sequence[Line]) -> None:
 
 class Watching(Part):
     _watchers: set[Hints]
-    _announcer: Sender | None
+    _live_folder: Path | None
 
     def prepare_watching(self) -> None:
         """Told by the store once its database exists."""
         self._watchers = set()
-        folder = self._live_folder()
-        self._announcer = None if folder is None else Sender(folder)
+        # Apart from the sockets of workers, who are not to be woken by this.
+        self._live_folder = None if self.database.in_memory else socket_folder(f"{self.database.path}#live")
         self.database.grown = self._tell
 
-    def close_watching(self) -> None:
-        if self._announcer is not None:
-            self._announcer.close()
-
-    def _live_folder(self) -> Path | None:
-        # Apart from the sockets of workers, who are not to be woken by this.
-        return None if self.database.in_memory else socket_folder(f"{self.database.path}#live")
-
     def _tell(self, topics: set[str]) -> None:
-        if self._announcer is not None:
-            self._announcer.send(packed(topics, limit=_LONGEST_MESSAGE))
+        if self._live_folder is not None:
+            send(self._live_folder, packed(topics, limit=_LONGEST_MESSAGE))
             return
         for hints in tuple(self._watchers):
             hints.offer_from_thread(topics)
@@ -86,7 +77,7 @@ class Watching(Part):
         hints = Hints()
         hints.offer((EVERYTHING,))  # what came before was not heard
         loop = asyncio.get_running_loop()
-        folder = self._live_folder()
+        folder = self._live_folder
         self._watchers.add(hints)
         try:
             if folder is None:

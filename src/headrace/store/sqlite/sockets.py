@@ -6,6 +6,7 @@ import itertools
 import os
 import socket
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +29,27 @@ def addresses(folder: Path) -> list[str]:
             return [entry.path for entry in entries if entry.name.endswith(".sock")]
     except OSError:
         return []
+
+
+def send(folder: Path, messages: Iterable[str]) -> None:
+    """To every listener of the folder, after a commit; from any thread. Never blocks and never fails."""
+    listening = addresses(folder)
+    if not listening:
+        return
+    # Its own socket each time (6 µs): one that were kept would be shared by threads, and by a process and its forks.
+    with suppress(OSError), socket.socket(socket.AF_UNIX, _DATAGRAMS) as sender:
+        for message in messages:
+            for address in listening:
+                _send_one(sender, message.encode(errors="replace"), address)
+
+
+def _send_one(sender: socket.socket, message: bytes, address: str) -> None:
+    try:
+        sender.sendto(message, address)
+    except OSError as error:
+        # Nobody reads there any more. A full buffer is as good as delivered: its reader has enough to wake up for.
+        if is_refusal(error):
+            remove(address)
 
 
 def bound(folder: Path) -> socket.socket | None:

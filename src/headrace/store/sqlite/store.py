@@ -97,5 +97,3 @@ class SQLiteStore(
 
     async def close(self) -> None:
         await self.database.close()
-        self.close_wakeups()
-        self.close_watching()

@@ -5,7 +5,6 @@ of the file shows that something was written.
 """
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from headrace.store.sqlite.connection import Part, Transaction
-from headrace.store.sqlite.sockets import addresses, bound, is_refusal, remove, remove_forgotten, socket_folder, unbound
+from headrace.store.sqlite.sockets import bound, remove_forgotten, send, socket_folder, unbound
 
 CANCEL = "cancel"
 
@@ -23,39 +22,6 @@ _POLL = 0.010
 _IDLE_POLL = 0.050
 _IDLE_AFTER = 10.0
 _LONGEST_MESSAGE = 4096
-
-
-class Sender:
-    """Tells every listener of the file, after a commit. Never blocks and never fails."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._socket: socket.socket | None = None
-        self._pid = -1
-
-    def send(self, names: Iterable[str]) -> None:
-        listening = addresses(self._folder)
-        if not listening:
-            return
-        if self._socket is None or self._pid != os.getpid():
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-            self._pid = os.getpid()
-        for name in names:
-            for address in listening:
-                self._send_one(self._socket, name.encode(errors="replace"), address)
-
-    def _send_one(self, sender: socket.socket, message: bytes, address: str) -> None:
-        try:
-            sender.sendto(message, address)
-        except OSError as error:
-            # Nobody reads there any more. A full buffer is as good as delivered: its reader has enough to wake up for.
-            if is_refusal(error):
-                remove(address)
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
 
 
 class Listener:
@@ -128,26 +94,21 @@ class Listener:
 
 class Waking(Part):
     _listeners: set[Listener]
-    _sender: Sender | None
+    _folder: Path | None
     _version: int | None
     _changed_at: float
 
     def prepare_wakeups(self) -> None:
         """Told by the store once its database exists."""
         self._listeners = set()
-        self._sender = None if self.database.in_memory else Sender(socket_folder(self.database.path))
+        self._folder = None if self.database.in_memory else socket_folder(self.database.path)
         self._version, self._changed_at = None, 0.0
         self.database.committed = self._wake
         self.database.watch = self._watch
 
-    def close_wakeups(self) -> None:
-        """Once the writing thread is gone; a later wake-up opens anew."""
-        if self._sender is not None:
-            self._sender.close()
-
     def _wake(self, names: set[str]) -> None:
-        if self._sender is not None:
-            self._sender.send(names)
+        if self._folder is not None:
+            send(self._folder, names)
             return
         for listener in tuple(self._listeners):
             listener.note_from_thread(names)
@@ -167,10 +128,9 @@ class Waking(Part):
 
     @asynccontextmanager
     async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
-        folder = None if self.database.in_memory else socket_folder(self.database.path)
-        if folder is not None:
+        if self._folder is not None:
             await asyncio.to_thread(remove_forgotten)
-        listener = Listener(folder, worker, queues)
+        listener = Listener(self._folder, worker, queues)
         listener.open()
         self._listeners.add(listener)
         try:

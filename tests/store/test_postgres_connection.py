@@ -47,6 +47,15 @@ def database_of(url: str) -> str:
     return url.rpartition("/")[2]
 
 
+async def execute(url: str, *statements: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
 async def cut(server: PostgresServer, url: str) -> None:
     await asyncio.to_thread(server.kill_backends, database_of(url))
 
@@ -57,6 +66,23 @@ async def test_idle_connections_that_were_cut_are_replaced(postgres_server: Post
         [answer] = await store.enqueue([NewTask(name="t")])
         await cut(postgres_server, postgres_url)
         assert (await store.get([answer.id]))[answer.id].state is TaskState.PENDING
+
+
+async def test_a_server_that_became_read_only_is_an_outage_and_its_lines_are_left(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """As a failover looks while the name still leads to the old primary. Sessions keep what they began with: only new
+    lines see that it is over."""
+    async with opened(postgres_url) as store:
+        read_only = f'ALTER DATABASE "{database_of(postgres_url)}" SET default_transaction_read_only'
+        await execute(postgres_url, f"{read_only} = on")
+        await cut(postgres_server, postgres_url)
+        await store.get([1])  # on a new line
+        with pytest.raises(StoreUnavailable, match="read-only"):
+            await store.claim("w", WANTS)
+        await execute(postgres_url, "SET default_transaction_read_only = off", f"{read_only} = off")
+        [answer] = await store.enqueue([NewTask(name="t")])
+        assert [claim.id for claim in await store.claim("w", WANTS)] == [answer.id]
 
 
 async def test_verbs_that_are_never_repeated_survive_a_cut_before_them(

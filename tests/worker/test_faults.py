@@ -298,6 +298,52 @@ async def test_what_landed_while_the_ledger_was_read_does_not_run_again(bench: B
         assert ran == [task]
 
 
+async def test_a_claim_that_was_committed_after_the_first_look_is_found(bench: Bench) -> None:
+    """The line was cut while the server waited for its disk: nothing is held at first, and later it is."""
+    ran = asyncio.Event()
+
+    async def note() -> None:
+        ran.set()
+
+    bench.app.add(note)
+    async with opened(bench), bench.running(lease=60.0) as worker:
+        assert worker.dispatcher is not None
+        claimer = worker.dispatcher.claimer
+        claimer.uncertain = True
+        await eventually(lambda: not claimer.uncertain)
+        task = await bench.enqueue("note", queue="elsewhere")  # so that the worker does not claim it by itself
+        late = Want(queue="elsewhere", pool="coroutine", lane=Lane.PRIMARY, n=1)
+        assert len(await bench.store.claim(worker.id, [late])) == 1
+        await eventually(lambda: is_in(bench, task, TaskState.COMPLETED))
+        assert ran.is_set()
+
+
+async def test_a_task_whose_limits_cannot_be_read_holds_up_no_other(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unreadable(LosesAnswers):
+        async def admit(self, worker: str, claims: Any) -> Any:
+            if poison in {claim.id for claim in claims}:
+                raise ValueError("no such gate")
+            return await self._store.admit(worker, claims)
+
+    async def limited() -> None: ...
+
+    bench.app.add(limited)
+    gate = (Gate(kind="limit", key="k", n=10),)
+    async with opened(bench):
+        poison, *others = [await bench.enqueue("limited", gates=gate) for _ in range(5)]
+        store: Any = Unreadable(bench.store)
+        worker = Worker(bench.app, store=store, options=bench.options(lease=60.0))
+        running = asyncio.create_task(worker.run())
+        for task in others:
+            await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+        await eventually(lambda: is_in(bench, poison, TaskState.PENDING))
+        worker.stop()
+        await asyncio.wait_for(running, 30)
+    assert f"task {poison} cannot be admitted" in caplog.text
+
+
 async def test_what_the_worker_found_again_the_store_does_not_give_away(postgres_url: str) -> None:
     """The connection breaks below a claim that was committed: the worker takes the tasks in, and keeps them."""
     bench = Bench(postgres_url)

@@ -48,6 +48,21 @@ async def test_a_message_that_is_too_long_is_cut_before_it_is_searched(bench: Be
         assert line.line.endswith(" characters left out")
 
 
+async def test_what_is_interrupted_may_say_something_on_its_way_out(bench: Bench) -> None:
+    """Its outcome is settled before its code is stopped; what it says then has the numbers that follow."""
+    async with opened(bench):
+        await bench.store.register(worker_record("w", bench.options(), pid=1))
+        (task,) = await bench.store.enqueue([NewTask(name="talks")])
+        words = Words(store=bench.store, worker=lambda: "w", holds=lambda _: True)
+        ref = Ref(task.id, 1)
+        words.log(ref, LogLine(at=0.0, message="at work"))
+        await words.run_once()
+        assert words.finished(ref)
+        words.log(ref, LogLine(at=0.0, message="cleaned up"))
+        await words.run_once()
+        assert [line.line for line in await bench.store.logs(task.id)] == ["at work", "cleaned up"]
+
+
 class Reluctant:
     """A store that takes lines only when it wants to."""
 

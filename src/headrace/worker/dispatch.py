@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -32,6 +33,9 @@ from headrace.worker.starting import Starter
 # Starting many short tasks in one turn of the loop must not keep it from turning.
 _LONGEST_TURN = 0.005
 _SOON = 1.0  # seconds: what is due later is found by whoever looks each second
+_UNREADABLE = 5.0  # seconds until a task whose limits nobody could read is tried again
+
+_logger = logging.getLogger("headrace.worker")
 
 
 class LastWords(Protocol):
@@ -181,6 +185,17 @@ class Dispatcher:
             # It may or may not have happened; a release undoes both.
             for held in gated:
                 self._settle(held, Released())
+            return
+        except Exception:
+            # One that cannot be read takes no other with it.
+            if len(gated) > 1:
+                middle = len(gated) // 2
+                await self._admit(gated[:middle])
+                await self._admit(gated[middle:])
+                return
+            [held] = gated
+            _logger.exception("task %s cannot be admitted to its limits; it is given back for now", held.ref.id)
+            self._settle(held, Released(delay=_UNREADABLE))
             return
         for held in gated:
             if held.ref not in admission.admitted:

@@ -41,14 +41,18 @@ class Connection(Protocol):
 # to be had in time is a key that an open transaction holds (an enqueue says UniqueBusy; the end of a job insists).
 _CONTENTION = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 _CONTENTION_TRIES = 8
-# The server is gone, starting, stopping, full, or cut the line.
+# The server has become a standby, and others may lead to the new primary: a line to it is of no more use.
+_DEMOTED = asyncpg.ReadOnlySQLTransactionError
+# The server is gone, starting, stopping, full, without disk or memory, read-only for now, or cut the line.
 _OUTAGE = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # what the driver says when the line is cut in the middle of its own conversation
     asyncpg.OperatorInterventionError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    _DEMOTED,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
@@ -217,6 +221,9 @@ class Database:
                     await self._clock.set(connection)
                 yield connection
                 kept = self._keep(pool, connection)
+            except _DEMOTED:
+                connection.terminate()
+                raise
             finally:
                 if not kept:
                     await pool.release(connection)

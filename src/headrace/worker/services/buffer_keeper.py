@@ -10,6 +10,9 @@ from headrace.store.base import Store
 from headrace.worker.dispatch import Dispatcher
 
 _MOST = 100_000
+# Seconds after which a claim without an answer is looked for again: the server may have waited (for a lock, its disk, a
+# standby) when the line was cut, and commit long after the first look.
+_LATE = (1.0, 5.0, 30.0, 120.0)
 
 
 class Pulse(Service):
@@ -46,17 +49,22 @@ class BufferKeeper(Service):
         self._dispatcher = dispatcher
         self._store = store
         self._worker = worker
+        self._looks: list[float] = []  # when to look again
 
     async def run_once(self) -> None:
         self._dispatcher.release_stale()
         claimer = self._dispatcher.claimer
-        if claimer.uncertain and claimer.pause_for_check():
+        if claimer.uncertain:
+            now = time.monotonic()
+            self._looks = [now, *(now + pause for pause in _LATE)]
+        if self._looks and time.monotonic() >= self._looks[0] and claimer.pause_for_check():
             # What lands while the ledger is read may still be in the answer, and must not be taken in again.
             known = {held.ref for held in self._dispatcher.holding.all()}
             try:
                 held = await self._store.held(self._worker(), limit=_MOST)
             finally:
                 claimer.checked()
+            del self._looks[0]
             unknown = [claim for claim in held if Ref(claim.id, claim.claim_no) not in known]
             claimer.uncertain = False
             if unknown:

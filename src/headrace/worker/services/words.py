@@ -128,7 +128,8 @@ class Words(Service):
         """The attempt is over: whether it has said anything. Its progress no longer matters."""
         if self._progress:
             self._progress.pop(ref, None)
-        return bool(self._said) and self._said.pop(ref, None) is not None
+        # Its count stays for as long as the attempt is held: what is interrupted may say something on its way out.
+        return ref in self._said
 
     def owes(self, ref: Ref, /) -> bool:
         """Whether something that it said is not in the ledger."""
@@ -161,7 +162,7 @@ class Words(Service):
 
     async def run_once(self) -> float | None:
         await self.flush()
-        # A thread that a task left behind may say something after the task has ended.
+        # Whoever has ended; also a thread that a task left behind may say something after that.
         self._said = {ref: said for ref, said in self._said.items() if self._holds(ref)}
         return self.pace.longest if self._failing else None
 

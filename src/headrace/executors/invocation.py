@@ -4,7 +4,6 @@ Whatever user code does, the answer is an outcome; nothing here lets an exceptio
 """
 
 import asyncio
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,6 +38,7 @@ from headrace.core.task import ErrorInfo
 from headrace.executors.base import Entry, Launch, Ran, Source
 from headrace.executors.context import Channel, Context, QuietChannel
 from headrace.executors.suspension import suspended_by, swallowed
+from headrace.executors.tracebacks import traceback_of
 from headrace.telemetry.tracing import Tracing
 
 RESULT_LIMIT = 16 * 1024 * 1024
@@ -216,7 +216,7 @@ def error_info(error: BaseException) -> ErrorInfo:
     return ErrorInfo(
         error_class=_limited(_public_path(type(error)), 500),
         message=_limited(_message_of(error), MESSAGE_LIMIT),
-        traceback=_limited(_traceback_of(error), TRACEBACK_LIMIT),
+        traceback=_limited(traceback_of(error), TRACEBACK_LIMIT),
     )
 
 
@@ -234,22 +234,6 @@ def _message_of(error: BaseException) -> str:
         return str(error)
     except BaseException as broken:
         return f"(its message cannot be shown: {type(broken).__qualname__})"
-
-
-def _traceback_of(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(type(error), error, _user_frames(error)))
-    except BaseException as broken:  # a hostile __str__ or a broken source file must not hide the failure
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        return f"{frames}{class_path(type(error))} (its traceback cannot be shown: {type(broken).__qualname__})"
-
-
-def _user_frames(error: BaseException) -> Any:
-    """The traceback without the executor's own frames at its top, unless there is nothing else."""
-    found = error.__traceback__
-    while found is not None and found.tb_frame.f_globals.get("__name__", "").startswith("headrace.executors."):
-        found = found.tb_next
-    return found if found is not None else error.__traceback__
 
 
 def visible(text: str) -> str:

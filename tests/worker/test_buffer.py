@@ -106,6 +106,15 @@ def test_a_lane_whose_tasks_went_back_has_more_in_the_store() -> None:
     assert len(started) == 3, "the fourth start is a retry's, which a claim has to bring"
 
 
+@pytest.mark.parametrize(("primary", "asked"), [(False, [630, 50]), (True, [630, 270])])
+def test_retries_alone_are_asked_for_in_small_claims(primary: bool, asked: list[int]) -> None:
+    """What arrives while they are claimed and begun waits for them; beside new work they have their share."""
+    queue = Buffer(retry_ratio=0.3).queue("coroutine", "default")
+    queue.lanes[Lane.PRIMARY].more = primary
+    assert [want.n for want in queue.wants("coroutine", 900)] == asked
+    assert queue.only_retries is not primary
+
+
 def test_a_higher_priority_overtakes_within_its_lane() -> None:
     buffer = Buffer(retry_ratio=0.3)
     low, high = held(priority=1), held(priority=5)

@@ -20,8 +20,16 @@ from tests.worker.bench import Bench, opened
 from tests.worker.test_buffer import held
 
 
+async def noop() -> None: ...
+
+
 def claimer_of(
-    bench: Bench, buffer: Buffer, *, answers: list[Sequence[ClaimedTask]] | None = None, free: int = 1
+    bench: Bench,
+    buffer: Buffer,
+    *,
+    answers: list[Sequence[ClaimedTask]] | None = None,
+    free: int = 1,
+    busy: bool = False,
 ) -> Claimer:
     claimer = Claimer(
         store=bench.store,
@@ -30,7 +38,7 @@ def claimer_of(
         free={"coroutine": lambda: free},
         received=lambda claims, _: (answers if answers is not None else []).append(claims),
         poll=30.0,
-        busy=lambda: False,
+        busy=lambda: busy,
         rng=random.Random(1),
     )
     claimer.set_queues(["default"])
@@ -72,6 +80,31 @@ async def test_a_lane_that_is_owed_is_asked_for_again_at_once(bench: Bench) -> N
     claimer.end(retry, [], asked_at=time.monotonic())
     assert claimer.next_in == 0
     assert Lane.PRIMARY in {want.lane for want in claimer.begin()}
+
+
+@pytest.mark.parametrize("free", [3, 0])
+async def test_new_work_does_not_wait_behind_retries_that_are_on_their_way(bench: Bench, free: int) -> None:
+    """A finish carries a claim of retries; what is announced meanwhile is claimed beside it, if it could start."""
+    answers: list[Sequence[ClaimedTask]] = []
+    buffer = Buffer(retry_ratio=0.3)
+    claimer = claimer_of(bench, buffer, answers=answers, free=free, busy=True)
+    bench.app.add(noop)
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        buffer.queue("coroutine", "default").lanes[Lane.PRIMARY].more = False
+        carried = claimer.begin(riding=True)
+        new = [await bench.enqueue("noop") for _ in range(5)]
+        claimer.poke("default")
+        if free:
+            await until(lambda: answers)
+            assert [claim.id for claim in answers[0]] == new[:free]
+            assert claimer.under_way, "the one that is carried"
+        else:
+            await asyncio.sleep(0.2)
+            assert answers == []
+        claimer.end(carried, [], asked_at=time.monotonic())
+        claimer.close()
+        await asyncio.wait_for(running, 20)
 
 
 @asynccontextmanager

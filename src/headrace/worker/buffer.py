@@ -10,6 +10,10 @@ from headrace.core.task import Pool, Want
 from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
+# Retries that one claim takes while nothing else is there: what arrives meanwhile waits until they
+# are claimed and begun.
+_RETRIES = 50
+
 
 class LaneBuffer:
     """One lane of one queue for one pool, in order. Claims arrive in order, except that a later one may bring a higher
@@ -68,6 +72,11 @@ class QueueBuffer:
         """Whether it is likely to have work in the store."""
         return self._primary.more or self._retry.more or self.hinted
 
+    @property
+    def only_retries(self) -> bool:
+        """Whether it is known to have those, and nothing else."""
+        return (self._retry.more or bool(self._retry)) and not self._primary.more and not self._primary
+
     def take(self) -> Held | None:
         """The next to start; None when that is not here yet.
 
@@ -108,7 +117,7 @@ class QueueBuffer:
             if primary.more:
                 asked[0] = max(asked[0], room)
             elif retry.more:
-                asked[1] = max(asked[1], room)
+                asked[1] = min(max(asked[1], room), _RETRIES)
         return [
             Want(queue=self.queue, pool=pool, lane=lane, n=n)
             for lane, n in zip((Lane.PRIMARY, Lane.RETRY), asked, strict=True)
@@ -132,6 +141,10 @@ class Buffer:
 
     def __len__(self) -> int:
         return sum(self._counts.values())
+
+    @property
+    def only_retries(self) -> bool:
+        return any(queue.only_retries for queue in self._queues.values())
 
     def count(self, pool: Pool) -> int:
         return self._counts.get(pool, 0)

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from operator import attrgetter
 
 from headrace.core.errors import StoreUnavailable
+from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Pool, Want
 from headrace.runtime.faults import reached
 from headrace.store.base import Offer, Offering, Store
@@ -23,6 +24,7 @@ _TRIPS_AHEAD = 3
 _DEEPEST = 2500  # what a fast process can start while one claim is on its way, and the next
 _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what is on its way could never become more
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
+_OVERTAKING = 10  # new tasks that are claimed beside retries at a time
 _FIRST_PAUSE = 0.02
 _FIRST_GLANCE = 0.01  # seconds of a window before its rate is believed
 _PLACE = attrgetter("queue", "pool", "lane")
@@ -86,6 +88,8 @@ class Claimer:
         self._under_way = False
         self._offering = store if isinstance(store, Offering) else None
         self._offer: tuple[Offer, list[Want]] | None = None
+        self._aside = False  # a claim of new work is under way beside the others
+        self._overtakes_from = 0.0
         self._runs = False
         self._quiet = False  # nothing is known to wait in the store
         self._pause = 0.0
@@ -120,7 +124,7 @@ class Claimer:
 
     @property
     def under_way(self) -> bool:
-        return self._under_way or (self._offer is not None and self._offer[0].taken_at is not None)
+        return self._under_way or self._aside or (self._offer is not None and self._offer[0].taken_at is not None)
 
     def poke(self, queue: str | None = None) -> None:
         """There may be work: ask now."""
@@ -152,7 +156,7 @@ class Claimer:
 
     def pause_for_check(self) -> bool:
         """Keep claims from starting while someone compares notes with the ledger; False while one is under way."""
-        if self._under_way or not self._withdrawn():
+        if self._under_way or self._aside or not self._withdrawn():
             return False
         self._under_way = True
         return True
@@ -212,7 +216,10 @@ class Claimer:
             await self._rest()
             self._wake.clear()
             if self._busy():
-                continue  # the finish that is under way asks, and pokes when it could not
+                # The finish that is under way asks, and pokes when it could not.
+                if wants := self._overtaking():
+                    await self._overtake(wants)
+                continue
             wants = self.begin()
             if not wants:
                 continue
@@ -228,6 +235,38 @@ class Claimer:
                 self.end(wants, claims, asked_at=asked_at)
             if claims:
                 self._wake.set()
+
+    def _overtaking(self) -> list[Want]:
+        """New work that was announced while retries are claimed one batch after the other: it does not wait until those
+        that are on their way have come and ended.
+        """
+        if not self._open or self._suspended or time.monotonic() < self._overtakes_from:
+            return []
+        wants: list[Want] = []
+        for pool, free in self._free.items():
+            room = min(_OVERTAKING, free())  # what could not start at once is better off with another worker
+            for queue in self._queues if room > 0 else ():
+                buffer = self._buffer.queue(pool, queue)
+                if buffer.hinted and buffer.only_retries:
+                    buffer.hinted = False
+                    wants.append(Want(queue=queue, pool=pool, lane=Lane.PRIMARY, n=room))
+        return wants
+
+    async def _overtake(self, wants: Sequence[Want]) -> None:
+        """Beside the claim that is under way, if any; the one exception from one at a time."""
+        asked_at = time.monotonic()
+        self._aside = True
+        try:
+            claims = await self._store.claim(self._worker(), wants)
+        except StoreUnavailable:
+            self.uncertain = True
+            return
+        finally:
+            self._aside = False
+        if not claims:  # retries that became due are announced, too: not more than half of the time goes for looking
+            self._overtakes_from = 2 * time.monotonic() - asked_at
+        self._remember(wants, claims)
+        self._received(claims, asked_at)
 
     async def _rest(self) -> None:
         if self._quiet:

@@ -32,6 +32,8 @@ from headrace.worker.starting import Starter
 
 # Starting many short tasks in one turn of the loop must not keep it from turning.
 _LONGEST_TURN = 0.005
+# Nor must retries keep new work waiting: word of it, its claim and the answer are four turns.
+_SHORT_TURN = 0.0005
 _SOON = 1.0  # seconds: what is due later is found by whoever looks each second
 _UNREADABLE = 5.0  # seconds until a task whose limits nobody could read is tried again
 
@@ -221,7 +223,7 @@ class Dispatcher:
     def dispatch(self) -> None:
         """Start what can start. Yields to the loop after a while, and goes on in its next turn."""
         now = time.monotonic()
-        until = now + _LONGEST_TURN
+        until = now + (_SHORT_TURN if self.buffer.only_retries else _LONGEST_TURN)
         for pool in self._order:
             if not self.buffer.count(pool):
                 continue

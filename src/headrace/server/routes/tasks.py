@@ -77,14 +77,16 @@ async def submit_task(
 
 @router.post("/batch", status_code=201)
 async def submit_batch(given: Batch, app: TheApp, caller: Submitter) -> BatchSubmitted:
-    """Submit up to 1,000 tasks, all of them or none."""
-    for job in {task.job for task in given.tasks if task.job is not None}:
-        await controlled_job(app, caller, job)
+    """Submit up to 1,000 tasks, all of them or none. A refusal names the one that it is about by its place."""
     tasks: list[NewTask] = []
+    jobs = set[int]()
     for place, task in enumerate(given.tasks):
         with named_by(f"/tasks/{place}"):
+            if task.job is not None and task.job not in jobs:
+                await controlled_job(app, caller, task.job)
+                jobs.add(task.job)
             tasks.append(prepared(app, caller, task))
-    return BatchSubmitted(items=await submit(app, caller, tasks))
+    return BatchSubmitted(items=await submit(app, caller, tasks, below="/tasks"))
 
 
 @router.get("")

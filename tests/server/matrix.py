@@ -204,6 +204,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("POST", f"{_V1}/jobs/{{id}}/retry-failed"): Row(allowed=CONTROLS, status=200, thing="failed_job"),
     # Queues and dead letters.
     ("GET", f"{_V1}/queues"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/queues/{{name}}/rates"): Row(allowed=KNOWN, status=200, thing="queue"),
     ("POST", f"{_V1}/queues/{{name}}/pause"): Row(allowed=OPERATES, status=200, thing="queue"),
     ("POST", f"{_V1}/queues/{{name}}/resume"): Row(allowed=OPERATES, status=200, thing="queue"),
     ("PUT", f"{_V1}/queues/{{name}}/limit"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),

@@ -648,6 +648,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/queues/{name}/rates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rates
+         * @description What ended of it, by bucket of time; nothing of one that nobody has heard of. A user's own.
+         */
+        get: operations["get_rates_api_v1_queues__name__rates_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queues/{name}/resume": {
         parameters: {
             query?: never;
@@ -988,7 +1008,7 @@ export interface paths {
         put?: never;
         /**
          * Submit Batch
-         * @description Submit up to 1,000 tasks, all of them or none.
+         * @description Submit up to 1,000 tasks, all of them or none. A refusal names the one that it is about by its place.
          */
         post: operations["submit_batch_api_v1_tasks_batch_post"];
         delete?: never;
@@ -3363,6 +3383,63 @@ export interface components {
              */
             per: number;
         };
+        /**
+         * QueueRates
+         * @description What ended of one queue, as workers counted it by the minute.
+         */
+        QueueRates: {
+            /**
+             * Bucket
+             * @description Seconds
+             */
+            bucket: number;
+            /**
+             * Complete
+             * @description False: not all of the range has been read yet, or not all of it is counted
+             */
+            complete: boolean;
+            /**
+             * Per Second
+             * @description That ended, over the range
+             * @example 1.67
+             */
+            per_second: number;
+            /**
+             * Queue
+             * @example mail
+             */
+            queue: string;
+            /**
+             * Range
+             * @enum {string}
+             */
+            range: "5m" | "1h" | "24h" | "7d";
+            /**
+             * Series
+             * @description Every bucket, oldest first
+             */
+            series: components["schemas"]["OutcomesAt"][];
+            /**
+             * Since
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            since: string;
+            totals: components["schemas"]["Outcomes"];
+            /**
+             * Until
+             * Format: date-time
+             * @description Figures are kept for a while: when these were read
+             * @example 2026-05-01T08:00:00Z
+             */
+            until: string;
+            /**
+             * Whose
+             * @description own: what ended of the caller's own
+             * @enum {string}
+             */
+            whose: "all" | "own";
+        };
         /** QueueShown */
         QueueShown: {
             /**
@@ -4848,6 +4925,7 @@ export type Permissions = components['schemas']['Permissions'];
 export type ProblemDocument = components['schemas']['ProblemDocument'];
 export type QueueLimit = components['schemas']['QueueLimit'];
 export type QueueRate = components['schemas']['QueueRate'];
+export type QueueRates = components['schemas']['QueueRates'];
 export type QueueShown = components['schemas']['QueueShown'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type RangeName = components['schemas']['RangeName'];
@@ -6030,6 +6108,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueueShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_rates_api_v1_queues__name__rates_get: {
+        parameters: {
+            query?: {
+                /** @description How far back */
+                range?: components["schemas"]["RangeName"];
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueRates"];
                 };
             };
             /** @description A problem */

@@ -178,6 +178,25 @@ async def test_what_failed_in_a_job_is_retried(browsing: Browsing):
     await expect(page.get_by_role("button", name="Retry failed")).to_have_count(0)
 
 
+async def test_what_the_end_of_a_job_enqueues_is_shown_and_followed(browsing: Browsing):
+    stage = browsing.stage
+    shrink, daily, ship = (stage.app.get_task(name) for name in ("images.shrink", "reports.daily", "orders.ship"))
+    job = await stage.app.jobs.acreate(
+        "album with a report", [shrink.prepare(1, "report")], on_success=daily.s("album"), on_failure=ship.s(1)
+    )
+    page = await browsing.open(f"/jobs/{job.id}?tab=details")
+    ends = page.get_by_role("region", name="When it ends")
+    await expect(ends).to_contain_text("reports.daily waits for the end")
+    await expect(ends).to_contain_text("orders.ship waits for the end")
+    stage.open_gate("report")
+    await expect(ends).to_contain_text("reports.daily was enqueued")
+    await expect(ends).to_contain_text("orders.ship does not run")
+    await ends.get_by_role("link", name="reports.daily").click()
+    await expect(heading(page, "Tasks")).to_be_visible()
+    await expect(page.get_by_role("table", name="Tasks")).to_contain_text("reports.daily")
+    assert page.url.endswith("q=name%3Areports.daily")
+
+
 async def test_a_task_is_added_to_a_job_that_is_not_over(browsing: Browsing):
     browsing.complaints.forgive("status of 422")
     stage = browsing.stage

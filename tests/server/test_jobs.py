@@ -85,6 +85,35 @@ async def test_cancel_retry_and_add(serve: Serve):
         assert (await server.user.post(f"{JOBS}/{2**40}/cancel")).status_code == 404
 
 
+async def test_what_its_end_enqueues(serve: Serve):
+    async with routed(serve) as server:
+        app = server.app
+        add, fail, greet = (app.get_task(name) for name in ("add", "fail", "greet"))
+
+        async def hooks(id: int) -> dict[str, object]:
+            return (await server.viewer.get(f"{JOBS}/{id}")).json()["hooks"]
+
+        plain = await app.jobs.acreate("plain", [add.prepare(1, 2)])
+        assert await hooks(plain.id) == {"on_success": None, "on_failure": None}
+        made = await app.jobs.acreate("both", [add.prepare(1, 2)], on_success=greet.s("ada"), on_failure=fail.s())
+        waiting = {
+            "on_success": {"task": "greet", "status": "waiting"},
+            "on_failure": {"task": "fail", "status": "waiting"},
+        }
+        assert await hooks(made.id) == waiting
+        await adrain(app)
+        assert await hooks(made.id) == {
+            "on_success": {"task": "greet", "status": "enqueued"},
+            "on_failure": {"task": "fail", "status": "passed_over"},
+        }
+        failing = await app.jobs.acreate("fails", [fail.prepare()], on_failure=greet.s("bob"))
+        await adrain(app, raise_on_failure=False)
+        assert await hooks(failing.id) == {"on_success": None, "on_failure": {"task": "greet", "status": "enqueued"}}
+        # Another run of it has an end of its own.
+        await app.jobs.aretry_failed(failing.id)
+        assert await hooks(failing.id) == {"on_success": None, "on_failure": {"task": "greet", "status": "waiting"}}
+
+
 async def test_pages_of_jobs(serve: Serve):
     async with routed(serve) as server:
         call = {"name": "add", "args": [1, 2]}

@@ -283,7 +283,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description A job with its counts.
+         * @description A job with its counts, and what its end enqueues.
          */
         get: operations["get_job_api_v1_jobs__id__get"];
         put?: never;
@@ -1661,6 +1661,12 @@ export interface components {
             /** Note */
             note: string | null;
             /**
+             * Role
+             * @description Who decides has at least this role; null: that of an operator. One that the server does not know, as a workflow may ask for, is for admins to answer for
+             * @example operator
+             */
+            role: string | null;
+            /**
              * Status
              * @enum {string}
              */
@@ -2557,10 +2563,85 @@ export interface components {
              */
             timestamp: string;
         };
+        /**
+         * HookShown
+         * @description A task that a job enqueues when it ends.
+         */
+        HookShown: {
+            /**
+             * Status
+             * @description waiting: the job is not over; passed_over: this run of it ended in the other way
+             * @enum {string}
+             */
+            status: "waiting" | "enqueued" | "passed_over";
+            /**
+             * Task
+             * @description The name of the task
+             * @example tasks.notify
+             */
+            task: string;
+        };
+        /** HooksShown */
+        HooksShown: {
+            /** @description When it fails, or is cancelled */
+            on_failure: components["schemas"]["HookShown"] | null;
+            /** @description When it completes */
+            on_success: components["schemas"]["HookShown"] | null;
+        };
         /** Ids */
         Ids: {
             /** Ids */
             ids: number[];
+        };
+        /** JobDetail */
+        JobDetail: {
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            created_at: string;
+            /** Deadline At */
+            deadline_at: string | null;
+            /** Description */
+            description: string | null;
+            /** Failed */
+            failed: number;
+            /** @description What its end enqueues; of its present run */
+            hooks: components["schemas"]["HooksShown"];
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** Metadata */
+            metadata: unknown;
+            /** Name */
+            name: string;
+            /**
+             * Open
+             * @description Tasks that have not ended
+             */
+            open: number;
+            /** Owner */
+            owner: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Run No */
+            run_no: number;
+            /** Running */
+            running: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+            /** Total */
+            total: number;
         };
         /** JobEventShown */
         JobEventShown: {
@@ -4889,7 +4970,10 @@ export type GroupEdgeShown = components['schemas']['GroupEdgeShown'];
 export type GroupShown = components['schemas']['GroupShown'];
 export type GroupsShown = components['schemas']['GroupsShown'];
 export type HealthStatus = components['schemas']['HealthStatus'];
+export type HookShown = components['schemas']['HookShown'];
+export type HooksShown = components['schemas']['HooksShown'];
 export type Ids = components['schemas']['Ids'];
+export type JobDetail = components['schemas']['JobDetail'];
 export type JobEventShown = components['schemas']['JobEventShown'];
 export type JobLineShown = components['schemas']['JobLineShown'];
 export type JobShown = components['schemas']['JobShown'];
@@ -5496,7 +5580,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobShown"];
+                    "application/json": components["schemas"]["JobDetail"];
                 };
             };
             /** @description A problem */

@@ -6,7 +6,7 @@ import type { wire } from "@/api";
 import { operator, problem, renderPage, user, viewer, type Answers } from "@/testing/page";
 
 import { Component } from "./JobPage";
-import { fan, group, job, node } from "./testing";
+import { detailed, fan, group, job, node } from "./testing";
 
 const JOB = "GET /api/v1/jobs/7";
 const GRAPH = "GET /api/v1/jobs/7/graph";
@@ -36,6 +36,26 @@ it("shows the job and its graph", async () => {
   expect(await screen.findByRole("group", { name: "Graph of nightly" })).toBeVisible();
   expect(screen.getByRole("application", { name: /3 groups of tasks/ })).toBeVisible();
   expect(screen.getByText("after success")).toBeVisible();
+});
+
+it("says what its end enqueues, and leads there", async () => {
+  const hooks = { on_success: { task: "shop.notify", status: "enqueued" }, on_failure: { task: "shop.page us", status: "passed_over" } } as const;
+  const given = detailed({ state: "completed", total: 22, hooks });
+  shown(given, {}, { at: "/jobs/7?tab=details" });
+  expect(await screen.findByRole("link", { name: "shop.notify" })).toHaveAttribute("href", "/tasks?q=name%3Ashop.notify");
+  expect(screen.getByText("was enqueued")).toBeVisible();
+  expect(screen.getByRole("link", { name: "shop.page us" })).toHaveAttribute("href", '/tasks?q=name%3A%22shop.page+us%22');
+  expect(screen.getByText("does not run: it ended otherwise")).toBeVisible();
+});
+
+it("keeps what its end enqueues when the graph is read, which does not say it", async () => {
+  const given = detailed({ total: 22, hooks: { on_success: { task: "shop.notify", status: "waiting" }, on_failure: null } });
+  const { hooks: _, ...plain } = given;
+  shown(given, { [GRAPH]: { job: plain, ...fan(20), complete: true } });
+  expect(await screen.findByRole("group", { name: "Graph of nightly" })).toBeVisible();
+  await userEvent.click(screen.getByRole("tab", { name: "Details" }));
+  expect(await screen.findByText("waits for the end")).toBeVisible();
+  expect(screen.getByText("nothing runs")).toBeVisible();
 });
 
 it("says what it cannot find", async () => {

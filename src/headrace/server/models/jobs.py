@@ -77,6 +77,24 @@ class JobShown(Shown):
     metadata: Json
 
 
+class HookShown(Shown):
+    """A task that a job enqueues when it ends."""
+
+    task: str = Field(description="The name of the task", examples=["tasks.notify"])
+    status: Literal["waiting", "enqueued", "passed_over"] = Field(
+        description="waiting: the job is not over; passed_over: this run of it ended in the other way"
+    )
+
+
+class HooksShown(Shown):
+    on_success: HookShown | None = Field(description="When it completes")
+    on_failure: HookShown | None = Field(description="When it fails, or is cancelled")
+
+
+class JobDetail(JobShown):
+    hooks: HooksShown = Field(description="What its end enqueues; of its present run")
+
+
 class NodeShown(Shown):
     id: Id
     name: str

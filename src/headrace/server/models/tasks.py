@@ -134,6 +134,11 @@ class AttemptShown(Shown):
 
 class Approval(Shown):
     status: Literal["pending", "approved", "rejected"]
+    role: str | None = Field(
+        description="Who decides has at least this role; null: that of an operator. One that the server does not know, "
+        "as a workflow may ask for, is for admins to answer for",
+        examples=["operator"],
+    )
     by: str | None
     at: Instant | None
     note: str | None

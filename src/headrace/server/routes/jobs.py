@@ -16,6 +16,7 @@ from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.jobs import (
     GraphShown,
     Ids,
+    JobDetail,
     JobEventPage,
     JobEventShown,
     JobLinePage,
@@ -77,9 +78,10 @@ async def list_jobs(
 
 
 @router.get("/{id}")
-async def get_job(id: PathId, app: TheApp, caller: Reader) -> JobShown:
-    """A job with its counts."""
-    return Seeing(app).job(await seen_job(app, caller, id))
+async def get_job(id: PathId, app: TheApp, caller: Reader) -> JobDetail:
+    """A job with its counts, and what its end enqueues."""
+    job = await seen_job(app, caller, id)
+    return Seeing(app).job_detail(job, await app.engine.run(lambda store: store.hooks_of_job(id)))
 
 
 @router.get("/{id}/graph")

@@ -165,12 +165,20 @@ it("shows a result, and its secrets to who asks for them and may", async () => {
   expect(server.requests.at(-1)?.query).toBe("reveal=true");
 });
 
+const ADMIN_ASKED: wire.Approval = { status: "pending", role: "admin", by: null, at: null, note: null };
+
+it("says which role an approval asks for", async () => {
+  open(detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }));
+  expect(await screen.findByText("asks for admin")).toBeVisible();
+});
+
 it.each<[string, Session, wire.TaskDetail, readonly string[]]>([
   ["an operator", operator, detail({ owner: "uma" }), ["Retry", "Clear with what follows", "Why is it so?", "Delete"]],
   ["whose it is", user, detail({ owner: "uma" }), ["Retry", "Clear with what follows", "Why is it so?", "Delete"]],
   ["whose it is not", user, detail({ owner: "ada" }), ["Why is it so?"]],
   ["a viewer", viewer, detail(), ["Why is it so?"]],
   ["an operator who is asked", operator, detail({ state: "pending_approval", finished_at: null }), ["Approve", "Reject", "Cancel", "Delete"]],
+  ["an operator where an admin is asked", operator, detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }), ["Cancel", "Delete"]],
   ["a viewer of what waits for a word", viewer, detail({ state: "pending_approval", finished_at: null }), []],
 ])("offers to %s what they may do", async (_, session, task, names) => {
   open(task, { "GET /api/v1/tasks/5/explain": { id: 5, name: "x", state: "x", reasons: [] } }, session);

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace import current
 from headrace.core.accounts import Scope
 from headrace.core.errors import EnqueueError
 from headrace.core.live import JobLine, TaskHead
@@ -186,17 +187,20 @@ async def test_what_was_written_with_its_secrets_is_shown_without_them(serve_sql
 async def test_bounds(serve: Serve):
     async with routed(serve) as server:
         ids = [(await call(server.user, "enqueue", tasks=[WIRED])).json()[0][0] for _ in range(3)]
-        for limit, n in ((0, 1), (-5, 1), (2, 2), (10**30, 3)):
+        for limit, n in ((1, 1), (2, 2), (1000, 3)):
             assert len((await call(server.user, "list", criteria={"limit": limit})).json()) == n
         job = (await call(server.user, "create_job", job={"name": "j", "tasks": [WIRED]})).json()[0]
-        for limit in (-1, 0, 10**30):
-            assert len((await call(server.user, "outline", job=job, limit=limit)).json()) == 1
+        assert len((await call(server.user, "outline", job=job, limit=10_000)).json()) == 1
         refused: list[tuple[str, dict[str, Any]]] = [
             *(("get", {"ids": [*ids, id]}) for id in (0, -1, 2**63)),
             *(("cancel", {"ids": [id]}) for id in (0, 2**63)),
             *(("attempts", {"task": id}) for id in (0, 2**63)),
             *(("get_job", {"job": id}) for id in (0, 2**63)),
             ("get", {"ids": [ids[0]] * 1001}),
+            *(("list", {"criteria": {"limit": limit}}) for limit in (-5, 0, 1001, 10**30)),
+            *(("list_jobs", {"limit": limit}) for limit in (0, 1001)),
+            *(("logs", {"task": ids[0], "limit": limit}) for limit in (0, 1001)),
+            *(("outline", {"job": job, "limit": limit}) for limit in (-1, 0, 10_001)),
             ("outline", {"job": job, "after": 2**63}),
             ("list", {"criteria": {"job": 2**63}}),
             ("enqueue", {"tasks": [{**WIRED, "delay": "nan"}]}),
@@ -222,6 +226,34 @@ async def test_an_app_may_ask_for_more_than_one_call_answers(serve_sqlite: Serve
         listed = await app.engine.run(lambda store: store.list(TaskFilter(limit=5000)))
         assert sorted(record.id for record in listed) == sorted(ids)
         assert len(await app.engine.run(lambda store: store.list(TaskFilter(limit=1001)))) == 1001
+
+
+async def test_jobs_and_lines_come_in_as_many_pages_as_are_asked_for(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    """With pages of three, so that few rows are many pages; the server refuses what is larger than its own."""
+    monkeypatch.setattr("headrace.store.http.store.MOST_AT_ONCE", 3)
+    monkeypatch.setattr("headrace.server.ledger.bounds.MOST_AT_ONCE", 3)
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="talk")
+    async def talk() -> None:
+        for n in range(8):
+            current.log(f"line {n}")
+
+    async with routed(serve_sqlite, app) as server, remote(server, "operator") as [far]:
+        jobs = [(await app.jobs.acreate(f"job {n}", [talk.prepare()])).id for n in range(7)]
+        await adrain(app)
+        found = await far.jobs.alist(limit=5)
+        assert [job.id for job in found] == jobs[:1:-1]
+        assert [job.id for job in await far.jobs.alist(limit=5000)] == jobs[::-1]
+        (task,) = [row.id for row in await far.engine.run(lambda store: store.outline(jobs[0], limit=50_000))]
+        assert [line.line for line in await far.tasks.alogs(task, limit=5000)] == [f"line {n}" for n in range(8)]
+        assert len(await far.tasks.alogs(task, limit=4)) == 4
+        assert [line.line for line in await far.tasks.alogs(task, after=5, limit=100)] == ["line 6", "line 7"]
+        lines = await far.engine.run(lambda store: store.job_lines(jobs[0], limit=5000))
+        assert [line.seq for line in lines] == list(range(8))
+        assert await far.jobs.alist(limit=0) == []
 
 
 async def test_a_schedule_over_the_ledger_runs_what_its_maker_may_run(serve_sqlite: Serve):

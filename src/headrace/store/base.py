@@ -490,8 +490,9 @@ class Schedules(Protocol):
         """No tick fires from now on. NotFound."""
         ...
 
-    async def resume_schedule(self, name: str) -> ScheduleRecord:
-        """Ticks after now fire again; those of the pause never do. NotFound."""
+    async def resume_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRecord:
+        """Ticks after now fire again; those of the pause never do. NotFound. With `expected`, its id and revision as
+        somebody read them: WrongState, and nothing changes, where it is another by now."""
         ...
 
     async def remove_schedule(self, name: str) -> bool:
@@ -523,9 +524,9 @@ class Schedules(Protocol):
         """Nobody can fire it, and it is not due again until it is written anew; False when it has changed meanwhile."""
         ...
 
-    async def run_schedule(self, name: str) -> ScheduleRun:
+    async def run_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRun:
         """Enqueue its task now, whatever its policy, paused or not. A run like the others, but for `manual`. NotFound;
-        WrongState when the task's own key is held."""
+        WrongState when the task's own key is held. `expected` as for `resume_schedule`."""
         ...
 
     async def schedule_runs(self, name: str, *, limit: int = 20, before: datetime | None = None) -> list[ScheduleRun]:

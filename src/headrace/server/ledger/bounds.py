@@ -13,7 +13,7 @@ _LARGEST = 2**63 - 1
 _SMALL = 2**31 - 1  # priorities, attempts, versions: columns of 32 bits
 _LONGEST = 3_155_760_000  # seconds: a hundred years
 _IDS = frozenset({"task", "job"})  # of an argument, or of a field
-_PLACES = frozenset({"after", "before", "claim_no", "seen"})  # in a sequence, from -1 on
+_PLACES = frozenset({"after", "before", "claim_no", "seen", "expected"})  # in a sequence, from -1 on
 
 
 def bounded(verb: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -106,9 +106,9 @@ async def pause_schedule(name: PathName, app: TheApp, caller: Operator) -> Sched
 @router.post("/{name:path}/resume")
 async def resume_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
     """Ticks from now on fire again; those of the pause never do."""
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
+    read = await _direct(app, caller, name)
     async with audited(app, caller, "schedules.resume", f"schedule/{name}"):
-        return ScheduleShown(**_shown(app, await app.schedules.aresume(name)))
+        return ScheduleShown(**_shown(app, await app.schedules.aresume(name, expected=read)))
 
 
 @router.post("/{name:path}/run", status_code=202)
@@ -118,9 +118,9 @@ async def trigger_schedule(
     name: PathName, request: Request, response: Response, app: TheApp, caller: Operator
 ) -> Triggered:
     """Enqueue its task now, paused or not. The ticks go on as if nothing had happened."""
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
+    read = await _direct(app, caller, name)
     async with audited(app, caller, "schedules.run", f"schedule/{name}"):
-        handle = await app.schedules.arun_now(name)
+        handle = await app.schedules.arun_now(name, expected=read)
     prefix = request.url.path.partition("/schedules/")[0]
     response.headers["Location"] = f"{prefix}/tasks/{handle.id}"
     return Triggered(task=handle.id)
@@ -137,14 +137,18 @@ async def get_schedule(name: PathName, app: TheApp, caller: Overseer, fires: Fir
 async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
     """Change what is given and keep the rest. A new cadence counts from now."""
     task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task if task is None else task)
+    read = None
+    if task is None:
+        read = await _direct(app, caller, name)
+    else:
+        require_direct(app, caller, task)
     rules = {
         rule: value
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
         if (value := getattr(given, rule)) is not None
     }
     async with audited(app, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
-        changed = await app.schedules.aset(name, when=_when(given), task=task, **cast("Changes", rules))
+        changed = await app.schedules.aset(name, when=_when(given), task=task, expected=read, **cast("Changes", rules))
     return await _detail(app, changed)
 
 
@@ -153,6 +157,14 @@ async def remove_schedule(name: PathName, app: TheApp, caller: Operator) -> None
     """It, and the list of its runs; tasks that it has enqueued stay."""
     async with audited(app, caller, "schedules.remove", f"schedule/{name}"):
         await app.schedules.aremove(name)
+
+
+async def _direct(app: App, caller: Caller, name: str) -> tuple[int, int]:
+    """The id and the revision of the schedule whose task the caller may run: what is done by its name a moment later
+    must be done to that one. Raises Problem(403)."""
+    record = (await app.schedules.aget(name)).record
+    require_direct(app, caller, record.task)
+    return record.id, record.revision
 
 
 def _when(given: NewScheduleRequest | ScheduleChange) -> Any:

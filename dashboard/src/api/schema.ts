@@ -53,8 +53,7 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description What was done to it by hand over the API, and its last change, the newest first. Changes that it made by itself
-         *     are not kept, but for the last one: it says so.
+         * @description Its last changes, by itself and by hand, and what was tried by hand over the API; the newest first.
          */
         get: operations["list_changes_api_v1_breakers__service__history_get"];
         put?: never;
@@ -260,6 +259,9 @@ export interface paths {
         /**
          * List Jobs
          * @description Jobs, newest first. A user's own.
+         *
+         *     `owner` and a whole `name` are served by an index. By the beginning of a name, and by words, jobs are looked at one
+         *     by one, for a short time: `complete` says whether that was enough, and `next` goes on from there.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -1776,9 +1778,10 @@ export interface components {
         BreakerChange: {
             /**
              * Act
+             * @description half_open: its time was over, and it may be probed; reset: closed by hand, over the API
              * @enum {string}
              */
-            act: "opened" | "reset" | "closed";
+            act: "opened" | "half_open" | "closed" | "reset";
             /**
              * At
              * Format: date-time
@@ -1787,9 +1790,24 @@ export interface components {
             at: string;
             /**
              * By
-             * @description The person, or the worker
+             * @description The person, or the worker; null: nobody, its time was over
              */
-            by: string;
+            by: string | null;
+            /**
+             * Calls
+             * @description That whoever opened it had counted; null where nobody had
+             */
+            calls: number | null;
+            /**
+             * Failures
+             * @description Of these calls
+             */
+            failures: number | null;
+            /**
+             * Forced
+             * @description Opened by hand, until it is reset
+             */
+            forced: boolean;
             /**
              * Outcome
              * @description `done`, or what went wrong; null: begun, and nobody said how it ended
@@ -1797,7 +1815,7 @@ export interface components {
             outcome: string | null;
             /**
              * Source
-             * @description audit: by hand, over the API; ledger: its last change
+             * @description audit: by hand, over the API; ledger: by itself, by the command line or by code
              * @enum {string}
              */
             source: "audit" | "ledger";
@@ -1806,12 +1824,12 @@ export interface components {
         BreakerHistory: {
             /**
              * Complete
-             * @description False: changes that it made by itself before the last one are not kept
+             * @description False: of its changes the last 100 are kept, and there were more
              */
             complete: boolean;
             /**
              * Items
-             * @description The newest first; at most 101
+             * @description The newest first; at most 300
              */
             items: components["schemas"]["BreakerChange"][];
         };
@@ -2691,6 +2709,25 @@ export interface components {
              */
             task: number;
         };
+        /** JobPage */
+        JobPage: {
+            /**
+             * Complete
+             * @description False: the time for one look by name was over before the page was full; `next` goes on from there
+             */
+            complete: boolean;
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["JobShown"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
+        };
         /** JobShown */
         JobShown: {
             /** Cancelled */
@@ -3275,20 +3312,6 @@ export interface components {
              * @description In the order of the list
              */
             items: components["schemas"]["JobLineShown"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what comes behind; null where nothing does
-             * @example WzE3LDRd
-             */
-            next: string | null;
-        };
-        /** Page[JobShown] */
-        Page_JobShown_: {
-            /**
-             * Items
-             * @description In the order of the list
-             */
-            items: components["schemas"]["JobShown"][];
             /**
              * Next
              * @description Give it as `cursor` for what comes behind; null where nothing does
@@ -4976,6 +4999,7 @@ export type Ids = components['schemas']['Ids'];
 export type JobDetail = components['schemas']['JobDetail'];
 export type JobEventShown = components['schemas']['JobEventShown'];
 export type JobLineShown = components['schemas']['JobLineShown'];
+export type JobPage = components['schemas']['JobPage'];
 export type JobShown = components['schemas']['JobShown'];
 export type JobState = components['schemas']['JobState'];
 export type Latency = components['schemas']['Latency'];
@@ -5000,7 +5024,6 @@ export type PageAuditShown = components['schemas']['Page_AuditShown_'];
 export type PageEventShown = components['schemas']['Page_EventShown_'];
 export type PageJobEventShown = components['schemas']['Page_JobEventShown_'];
 export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
-export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
 export type PageNodeShown = components['schemas']['Page_NodeShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
@@ -5498,6 +5521,10 @@ export interface operations {
             query?: {
                 state?: components["schemas"]["JobState"][];
                 owner?: string | null;
+                /** @description With * at the end: what begins so */
+                name?: string | null;
+                /** @description Words: in its name, or its id */
+                text?: string | null;
                 /** @description At most so many */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -5515,7 +5542,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_JobShown_"];
+                    "application/json": components["schemas"]["JobPage"];
                 };
             };
             /** @description A problem */

@@ -218,7 +218,12 @@ class Ids(Shown):
     ids: list[int]
 
 
-JobPage = Page[JobShown]
+class JobPage(Page[JobShown]):
+    complete: bool = Field(
+        description="False: the time for one look by name was over before the page was full; `next` goes on from there"
+    )
+
+
 NodePage = Page[NodeShown]
 JobEventPage = Page[JobEventShown]
 JobLinePage = Page[JobLineShown]

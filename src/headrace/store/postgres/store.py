@@ -168,6 +168,7 @@ class PostgresStore:
         self.close_audit = accounts.close_audit
         self.audit = accounts.audit
         self.breakers = circuits.breakers
+        self.breaker_changes = circuits.breaker_changes
         self.open_breaker = circuits.open_breaker
         self.probe_breaker = circuits.probe_breaker
         self.close_breaker = circuits.close_breaker
@@ -192,6 +193,7 @@ class PostgresStore:
         self.now = inspection.now
         self.skim_live = skimming.skim_live
         self.skim_ended = skimming.skim_ended
+        self.skim_jobs = skimming.skim_jobs
         self.parents = relations.parents
         self.children = relations.children
         self.below = relations.below

@@ -63,6 +63,7 @@ function speakingHub(): { readonly hub: LiveHub; say(): void } {
     },
     after: (delay, run) => window.setTimeout(run, delay),
     forget: (handle) => window.clearTimeout(handle),
+    now: Date.now,
     random: () => 0.5,
   });
   let pending = 0;

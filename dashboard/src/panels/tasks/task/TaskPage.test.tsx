@@ -213,6 +213,7 @@ it("shows progress and lines as they are said", async () => {
     },
     after: (delay, run) => window.setTimeout(run, delay),
     forget: (handle) => window.clearTimeout(handle),
+    now: Date.now,
     random: () => 0.5,
   });
   const say = (message: object): void => act(() => sockets.forEach((socket) => socket.onmessage?.({ data: JSON.stringify(message) })));

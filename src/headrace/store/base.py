@@ -44,6 +44,7 @@ from headrace.core.task import (
 )
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
+from headrace.store.expecting import Expected
 from headrace.store.figures import Figures
 from headrace.store.live import Live
 from headrace.store.relations import Relations
@@ -110,6 +111,7 @@ class CancelAnswer(StrEnum):
     CANCELLING = "cancelling"  # its worker is told to stop it
     TOO_LATE = "too_late"  # it had already ended
     UNKNOWN = "unknown"
+    CHANGED = "changed"  # it is not as it was expected any more: nothing was done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,20 +239,25 @@ class TaskVerbs(Protocol):
         """
         ...
 
-    async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
-        """End tasks that nobody holds; mark held ones `cancelling` and signal their workers. One transaction."""
+    async def cancel(
+        self, ids: Sequence[int], *, reason: str = "user", expected: Expected | None = None
+    ) -> dict[int, CancelAnswer]:
+        """End tasks that nobody holds; mark held ones `cancelling` and signal their workers. One transaction.
+
+        What is not as `expected` is left alone, and answered so.
+        """
         ...
 
     async def cancelling(self, worker: str) -> list[Ref]:
         """The claims of this worker that someone asked to cancel."""
         ...
 
-    async def retry(self, ids: Sequence[int]) -> list[int]:
+    async def retry(self, ids: Sequence[int], *, expected: Expected | None = None) -> list[int]:
         """Open a new run (run_no + 1, fresh budget, retry lane, age from now) of tasks that ended; the ids it changed.
 
         Two at once: one run. A job that had ended opens again with run_no + 1. Those that were cancelled as
         `upstream_failed` or `skipped` because of one of them are blocked again, with whatever they wait for; they are
-        among the answers.
+        among the answers. What is named and not as `expected` stays as it is.
         """
         ...
 

@@ -10,6 +10,7 @@ from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Pa
 from headrace.server.models.counts import Count, SearchedShown
 
 MOST_TASKS = 1000  # of one batch
+UNTIL = "Nothing that was created, ended or was run again later than this: as the dry run said it"
 
 _Word = Annotated[str, StringConstraints(max_length=100_000)]
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=300)]
@@ -304,6 +305,7 @@ class Criteria(Given):
     dead_letter: bool | None = None
     owner: Name | None = None
     all: bool = Field(default=False, description="Whatever there is")
+    until: When | None = Field(default=None, description=UNTIL)
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
     dry_run: bool = Field(default=False, description="Only count them")
 
@@ -324,6 +326,7 @@ class BulkAnswer(Shown):
     dry_run: bool
     count: Count = Field(description="Those that were acted on, or would be; a dry run counts up to 10,000")
     answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
+    until: Instant | None = Field(description="Of a dry run: give it to the act, which then takes nothing newer")
 
 
 class TaskPage(Page[TaskSummary]):

@@ -306,5 +306,6 @@ def _sought(
         worker=given.worker,
         dead_letter=given.dead_letter if dead is None else dead,
         owner=given.owner,
+        until=given.until,
         limit=given.limit,
     )

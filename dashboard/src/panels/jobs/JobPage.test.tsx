@@ -1,8 +1,9 @@
-import { configure, screen, within } from "@testing-library/react";
+import { act, configure, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import type { wire } from "@/api";
+import { LiveHub } from "@/live";
 import { operator, problem, renderPage, user, viewer, type Answers } from "@/testing/page";
 
 import { Component } from "./JobPage";
@@ -84,6 +85,31 @@ it("runs what failed again, and says how many", async () => {
   await userEvent.click(screen.getByRole("button", { name: "Retry 3 tasks", hidden: true }));
   expect(await screen.findByText("4 tasks run again")).toBeVisible();
   expect(server.requests).toContainEqual({ method: "POST", path: "/api/v1/jobs/7/retry-failed", query: "", body: null });
+});
+
+it("follows another run that somebody else began", async () => {
+  const sockets: { onmessage?: (event: { data: string }) => void; close(): void }[] = [];
+  const live = new LiveHub({
+    open: () => {
+      const socket = { close: () => undefined };
+      sockets.push(socket);
+      return socket as unknown as WebSocket;
+    },
+    after: () => 0,
+    forget: () => undefined,
+    now: Date.now,
+    random: () => 0,
+  });
+  let given = job({ state: "failed", total: 10, completed: 7, failed: 3, open: 0, running: 0 });
+  shown(given, { [JOB]: () => given, [GRAPH]: () => ({ job: given, ...fan(8), complete: true }) }, { live });
+  expect(await screen.findByRole("button", { name: "Retry failed" })).toBeVisible();
+  given = job({ state: "running", run_no: 2, total: 10, completed: 7, failed: 0, open: 3, running: 3 });
+  const data = { job: "7", total: 10, completed: 7, failed: 0, cancelled: 0, at: "2026-05-01T08:00:09Z" };
+  act(() => {
+    for (const socket of sockets) socket.onmessage?.({ data: JSON.stringify({ type: "job_status_update", status: "running", seq: 12, data }) });
+  });
+  expect(await screen.findByRole("button", { name: "Cancel job" })).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Retry failed" })).toBeNull();
 });
 
 it("says why something was not done", async () => {

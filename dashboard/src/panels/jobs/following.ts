@@ -59,7 +59,11 @@ export function useJob(id: number, changed: () => void): FollowedJob {
         const before = queries.getQueryData<KnownJob>(["job", id]);
         if (before === undefined) return;
         const after = patched(before, last);
-        if (after === before) return;
+        if (after === before) {
+          // It is old, or begins another run of what is over here: its counts are the same, and nobody asks by himself.
+          if (isOver(before)) void queries.invalidateQueries({ queryKey: ["job", id], exact: true }, { cancelRefetch: false });
+          return;
+        }
         queries.setQueryData(["job", id], after);
         // Its end has times and reasons that a message does not carry.
         if (after.state !== before.state) void queries.invalidateQueries({ queryKey: ["job", id], exact: true });

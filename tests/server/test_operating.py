@@ -43,6 +43,31 @@ async def test_queues(serve: Serve):
         assert (await adrain(server.app)).completed == 1
 
 
+async def test_a_schedule_keeps_the_queue_and_the_priority_that_were_chosen_for_it(serve: Serve):
+    async with routed(serve) as server:
+        given = {"name": "chosen", "task": "greet", "args": ["ada"], "every": 3600, "queue": "slow", "priority": 7}
+        place = (await server.operator.post(f"{V1}/schedules", json=given)).headers["Location"]
+
+        async def changed(**change: Any) -> tuple[str, str, int]:
+            answer = await server.operator.patch(place, json=change)
+            assert answer.status_code == 200, answer.text
+            record = (await server.app.schedules.aget(answer.json()["name"])).record
+            assert record.task.queue == answer.json()["queue"]
+            return record.task.name, record.task.queue, record.task.priority
+
+        assert await changed(task="greet", args=["bob"]) == ("greet", "slow", 7)
+        assert await changed(task="add", args=[1, 2]) == ("add", "slow", 7)
+        assert await changed(jitter=5) == ("add", "slow", 7)
+        fired = (await server.operator.post(f"{place}/run")).json()["task"]
+        assert (await server.app.tasks.aget(fired)).queue == "slow"
+
+        # What was never chosen is that of its task.
+        given = {"name": "plain", "task": "greet", "args": ["ada"], "every": 3600}
+        place = (await server.operator.post(f"{V1}/schedules", json=given)).headers["Location"]
+        assert await changed(task="greet", args=["bob"]) == ("greet", "mail", 0)
+        assert await changed(task="add", args=[1, 2]) == ("add", "default", 0)
+
+
 @pytest.mark.requirement("R105")
 async def test_schedules(serve: Serve):
     """R105: POST …/trigger/ gives 202 and the task, which is there and runs."""

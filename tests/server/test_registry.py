@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import jsonschema_rs
 from pydantic import BaseModel, Field
 
-from headrace import App, Limit, Rate, Retry
+from headrace import App, Limit, Queue, Rate, Retry
 from headrace.client.arguments import Arguments
 from headrace.client.schemas import schema_of
 from tests.server.serving import Serve
@@ -85,7 +85,7 @@ def test_annotations_that_cannot_be_read_are_free_json() -> None:
 
 
 def make_app(url: str) -> App:
-    app = App(url)
+    app = App(url, queues={"parcels": Queue()})
 
     @app.task(
         name="mail.send", aliases=["mail.post"], queue="mail", priority=3, timeout=30, approval="operator",
@@ -109,7 +109,8 @@ async def test_what_a_caller_is_shown(serve_sqlite: Serve) -> None:
         answer = await server.user.get("/api/v1/registry")
         body = answer.json()
         assert [item["name"] for item in body["items"]] == ["mail.send", "odd"]
-        assert body["queues"] == ["default", "mail"]
+        # One that only the settings name as well.
+        assert body["queues"] == ["default", "mail", "parcels"]
         assert (body["commands"], body["commands_need_approval"]) == (True, True)
         send, odd = body["items"]
         assert (send["summary"], send["doc"]) == ("Send a letter.", "Send a letter.\n\nIt may take a while.")

@@ -1893,6 +1893,11 @@ export interface components {
             count: components["schemas"]["Count"];
             /** Dry Run */
             dry_run: boolean;
+            /**
+             * Until
+             * @description Of a dry run: give it to the act, which then takes nothing newer
+             */
+            until: string | null;
         };
         /** CancelAnswered */
         CancelAnswered: {
@@ -2144,6 +2149,11 @@ export interface components {
             tag?: string[];
             /** Text */
             text?: string | null;
+            /**
+             * Until
+             * @description Nothing that was created, ended or was run again later than this: as the dry run said it
+             */
+            until?: string | null;
             /** Worker */
             worker?: string | null;
         };
@@ -2182,6 +2192,11 @@ export interface components {
             owner?: string | null;
             /** Queue */
             queue?: string[];
+            /**
+             * Until
+             * @description Nothing that was created, ended or was run again later than this: as the dry run said it
+             */
+            until?: string | null;
         };
         /** Decision */
         Decision: {

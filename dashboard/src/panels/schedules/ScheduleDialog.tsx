@@ -41,7 +41,7 @@ export function NewSchedule({ close }: { close(): void }) {
       change={setForm}
       wrongs={{ ...refused.fields, ...wrongs }}
       problem={refused.rest === null ? null : <Problem title="No schedule was made" error={refused.rest} />}
-      isNew
+      before={null}
       isBusy={create.isPending}
       save={save}
       close={close}
@@ -78,6 +78,7 @@ export function EditSchedule({ schedule, close }: { readonly schedule: wire.Sche
       wrongs={{ ...refused.fields, ...wrongs }}
       note={schedule.declared_by === null ? null : `The code of ${schedule.declared_by} declares it. What you change stands until the code is changed.`}
       problem={refused.rest === null ? null : <Problem title="Nothing was changed" error={refused.rest} />}
+      before={before}
       isBusy={change.isPending}
       isSame={body === null}
       save={save}
@@ -94,7 +95,7 @@ interface ScheduleDialogProps {
   readonly wrongs: Wrongs;
   readonly note?: string | null;
   readonly problem: React.ReactNode;
-  readonly isNew?: boolean;
+  readonly before: ScheduleForm | null;
   readonly isBusy: boolean;
   readonly isSame?: boolean;
   save(): void;
@@ -102,7 +103,7 @@ interface ScheduleDialogProps {
 }
 
 function ScheduleDialog(props: ScheduleDialogProps) {
-  const { title, act, form, change, wrongs, note = null, problem, isNew = false, isBusy, isSame = false, save, close } = props;
+  const { title, act, form, change, wrongs, note = null, problem, before, isBusy, isSame = false, save, close } = props;
   return (
     <Dialog
       title={title}
@@ -127,7 +128,7 @@ function ScheduleDialog(props: ScheduleDialogProps) {
         }}
       >
         {note !== null && <p className={styles.note}>{note}</p>}
-        <Fields form={form} change={change} wrongs={wrongs} isNew={isNew} />
+        <Fields form={form} change={change} wrongs={wrongs} before={before} />
         {problem}
       </form>
     </Dialog>

@@ -101,6 +101,29 @@ it("sends what was changed alone", async () => {
   expect(server.requests.find((asked) => asked.method === "PATCH")?.body).toEqual({ cron: "0 3 * * *", tz: "Europe/Berlin" });
 });
 
+it("says which queue it will have with another task", async () => {
+  const other = { name: "tasks.other", queue: "default", signature: "()", schema: {}, summary: null };
+  const more = { ...answers, "GET /api/v1/registry": { ...registry, items: [...registry.items, other] } };
+  for (const [queue, said] of [
+    ["reports", "It goes to the queue of that task, default."],
+    ["slow", "It stays in the queue slow, which was chosen for it."],
+  ] as const) {
+    const { unmount } = renderPage(<SchedulePage />, {
+      path: "/schedules/:name",
+      at: "/schedules/nightly?edit=yes",
+      session: operator,
+      answers: { ...more, "GET /api/v1/schedules/nightly": { ...nightly, queue } },
+    });
+    const dialog = within(await screen.findByRole("dialog", { hidden: true }));
+    await waitFor(() => expect(dialog.getByText("(region: str)")).toBeInTheDocument());
+    const task = dialog.getByLabelText("Task");
+    await userEvent.clear(task);
+    await userEvent.type(task, "tasks.other");
+    expect(await dialog.findByText(said)).toBeInTheDocument();
+    unmount();
+  }
+});
+
 it("does not send secrets back that it was never shown", async () => {
   const secret = { ...nightly, arguments: { region: "north", password: "[redacted]" } };
   const { server } = renderPage(<SchedulePage />, {

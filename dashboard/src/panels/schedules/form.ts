@@ -165,6 +165,11 @@ export function changeOf(before: ScheduleForm, now: ScheduleForm): wire.Schedule
   return Object.keys(change).length === 0 ? null : change;
 }
 
+/** The queue that was chosen for a schedule, whatever its task says; null where it has that of its task. */
+export function chosenQueue(before: Pick<ScheduleForm, "queue">, own: string | undefined): string | null {
+  return before.queue === own ? null : before.queue;
+}
+
 const REDACTED = "[redacted]";
 
 /** Whether arguments hold what the server took out: they cannot be sent back as they are. */

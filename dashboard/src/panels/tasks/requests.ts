@@ -90,8 +90,9 @@ export function resetBreaker(service: string): Promise<unknown> {
   return call(api.POST("/api/v1/breakers/{service}/reset", { params: { path: { service } } }));
 }
 
+/** The first page is soon there, those behind it are as large as the server gives them. */
 export function getLogs(id: number, cursor: string | null, signal: AbortSignal): Promise<wire.PageLogLineShown> {
-  const query = { limit: 500, ...(cursor === null ? {} : { cursor }) };
+  const query = cursor === null ? { limit: 500 } : { limit: 5000, cursor };
   return call(api.GET("/api/v1/tasks/{id}/logs", { signal, params: { path: { id }, query } }));
 }
 

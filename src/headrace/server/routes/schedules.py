@@ -16,6 +16,7 @@ from headrace.client.schedules import Changes, ScheduleView
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
 from headrace.core.schedule import ScheduleRun
+from headrace.core.task import NewTask
 from headrace.server.access import Overseer, TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
@@ -136,12 +137,13 @@ async def get_schedule(name: PathName, app: TheApp, caller: Overseer, fires: Fir
 @router.patch("/{name:path}")
 async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
     """Change what is given and keep the rest. A new cadence counts from now."""
-    task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
-    read = None
-    if task is None:
-        read = await _direct(app, caller, name)
-    else:
-        require_direct(app, caller, task)
+    before = (await app.schedules.aget(name)).record
+    task = None
+    if given.task is not None:
+        chosen = app.get_task(given.task).using(**_chosen(app, before.task))
+        task = chosen.prepare(*given.args, **given.kwargs)
+    require_direct(app, caller, before.task if task is None else task)
+    read = before.id, before.revision
     rules = {
         rule: value
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
@@ -165,6 +167,18 @@ async def _direct(app: App, caller: Caller, name: str) -> tuple[int, int]:
     record = (await app.schedules.aget(name)).record
     require_direct(app, caller, record.task)
     return record.id, record.revision
+
+
+def _chosen(app: App, before: NewTask) -> OptionArguments:
+    """The queue and the priority that a schedule has of its own: others than those of its task. All that it has, where
+    this server does not know its task."""
+    own = app.registry.get(before.name)
+    chosen: OptionArguments = {}
+    if own is None or before.queue != own.options.queue:
+        chosen["queue"] = before.queue
+    if own is None or before.priority != own.options.priority:
+        chosen["priority"] = before.priority
+    return chosen
 
 
 def _when(given: NewScheduleRequest | ScheduleChange) -> Any:

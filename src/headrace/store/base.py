@@ -552,7 +552,8 @@ class Queues(Protocol):
 
     async def limit_queue(self, queue: str, limit: int | None) -> None:
         """At most so many of its tasks run at once, over all workers, whatever their code asks for beside that; None
-        lifts it. Holds for what is claimed from now on; those that waited for room are looked at again."""
+        lifts it. Holds for what is claimed from now on, and counts those that run already; those that waited for room
+        are looked at again."""
         ...
 
     async def rate_queue(self, queue: str, rate: Rate | None) -> None:

@@ -10,11 +10,13 @@ it("waits for what is being read, however often something is said to have change
   const client = makeQueryClient();
   const { result } = renderHook(
     () =>
-      useListing<number>(["numbers"], (_, signal) => {
-        const { promise, resolve } = Promise.withResolvers<Page<number>>();
-        reads.push({ signal, answer: resolve });
-        return promise;
-      }),
+      useListing<number>(
+        ["numbers"],
+        (_, signal) =>
+          new Promise<Page<number>>((answer) => {
+            reads.push({ signal, answer });
+          }),
+      ),
     { wrapper: ({ children }: { readonly children: ReactNode }) => <QueryClientProvider client={client}>{children}</QueryClientProvider> },
   );
   act(() => reads[0]?.answer({ items: [1], next: null }));

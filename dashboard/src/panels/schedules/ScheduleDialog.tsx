@@ -6,7 +6,7 @@ import { Button, Dialog, Problem } from "@/ui";
 
 import { useChange, useCreate } from "./acts";
 import { viewerZone } from "./cadence";
-import { changeOf, emptyForm, formOf, hasSecrets, newSchedule, readKwargs, wrongsOf, type Field, type ScheduleForm, type Wrongs } from "./form";
+import { changeOf, emptyForm, formOf, newSchedule, unsendable, wrongsOf, type Field, type ScheduleForm, type Wrongs } from "./form";
 import { Fields } from "./Fields";
 import { placed } from "./placing";
 import styles from "./Schedules.module.css";
@@ -26,7 +26,8 @@ export function NewSchedule({ close }: { close(): void }) {
   const refused = placed(create.error, shownFields(form, true));
 
   function save(): void {
-    const found = wrongsOf(form);
+    const unsent = unsendable(form.kwargs);
+    const found: Wrongs = { ...(unsent === undefined ? {} : { kwargs: unsent }), ...wrongsOf(form) };
     setWrongs(found);
     create.reset();
     if (Object.keys(found).length > 0) return;
@@ -60,9 +61,9 @@ export function EditSchedule({ schedule, close }: { readonly schedule: wire.Sche
 
   function save(): void {
     const found: Partial<Record<Field, string>> = { ...wrongsOf(form) };
-    if (body?.kwargs !== undefined && hasSecrets(readKwargs(form.kwargs))) {
-      found.kwargs = "Write the values that are [redacted] anew: what is changed is sent as a whole";
-    }
+    // Untouched they are not sent, and stay what they are.
+    const unsent = body?.kwargs === undefined ? undefined : unsendable(form.kwargs);
+    if (unsent !== undefined) found.kwargs = unsent;
     setWrongs(found);
     change.reset();
     if (Object.keys(found).length > 0 || body === undefined || body === null) return;

@@ -1,6 +1,6 @@
 /** The form of a schedule: from what is stored to what is entered, and from there to what is sent. Pure. */
 
-import type { wire } from "@/api";
+import { holdsRedacted, inexactIn, type wire } from "@/api";
 
 import { inUnits, instantOf, localInput, readCadence } from "./cadence";
 
@@ -170,12 +170,10 @@ export function chosenQueue(before: Pick<ScheduleForm, "queue">, own: string | u
   return before.queue === own ? null : before.queue;
 }
 
-const REDACTED = "[redacted]";
-
-/** Whether arguments hold what the server took out: they cannot be sent back as they are. */
-export function hasSecrets(value: unknown): boolean {
-  if (value === REDACTED) return true;
-  return typeof value === "object" && value !== null && Object.values(value).some(hasSecrets);
+/** Why arguments cannot be sent as they are written, which may be as they were shown; undefined where they can. */
+export function unsendable(kwargs: string): string | undefined {
+  if (holdsRedacted(readKwargs(kwargs))) return "Write the values that are [redacted] anew: what is changed is sent as a whole";
+  return inexactIn(kwargs) ?? undefined;
 }
 
 /** Arguments to begin with: what a task's schema asks for, empty. */

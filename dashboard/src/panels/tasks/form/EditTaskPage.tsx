@@ -2,10 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link, useParams } from "react-router";
 
-import type { wire } from "@/api";
+import { holdsInexact, holdsRedacted, type wire } from "@/api";
 import { Empty, Page, Problem, Skeleton } from "@/ui";
 
-import { holdsRedacted } from "../redacted";
 import { getRegistry, getTask, reenqueueTask } from "../requests";
 import { commandDraftOf, NO_COMMAND } from "./command";
 import styles from "./Form.module.css";
@@ -47,7 +46,8 @@ function Copy({ task, registry }: { readonly task: wire.TaskDetail; readonly reg
     [task.kind, registered],
   );
   const values = useMemo(() => readValues(task.arguments), [task.arguments]);
-  const kept = useMemo(() => Object.keys(values ?? {}).filter((name) => holdsRedacted(values?.[name])), [values]);
+  // What is shown of them is not what they are.
+  const kept = useMemo(() => Object.keys(values ?? {}).filter((name) => holdsRedacted(values?.[name]) || holdsInexact(values?.[name])), [values]);
   const command = commandDraftOf(task.arguments);
 
   if (task.kind === "function" && registered === undefined) {

@@ -179,6 +179,16 @@ it("enqueues a copy with what was changed, and keeps what is secret", async () =
   ]);
 });
 
+it("keeps a number that it cannot hold, and does not send what it was rounded to", async () => {
+  const answer = '{"id": 5, "name": "tasks.welcome", "kind": "function", "queue": "mail", "priority": 3, "job": null, "tags": [], "arguments": {"user_id": 7, "tags": [9007199254740993]}}';
+  const { server } = openEdit({}, { "GET /api/v1/tasks/5": new Response(answer, { headers: { "Content-Type": "application/json" } }) });
+  expect(await screen.findByText(/too large for a browser/)).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Enqueue the copy" }));
+  await waitFor(() =>
+    expect(sentTo(server.requests, "/api/v1/tasks/5/reenqueue")).toEqual([{ args: [], kwargs: { user_id: 7 }, keep: ["tags"], tags: [] }]),
+  );
+});
+
 it("sends a secret that is given anew", async () => {
   const { server } = openEdit({ arguments: { user_id: 7, password: "[redacted]" } });
   await userEvent.click(await screen.findByRole("button", { name: /^Give it anew/ }));

@@ -167,9 +167,17 @@ it("shows a result, and its secrets to who asks for them and may", async () => {
 
 const ADMIN_ASKED: wire.Approval = { status: "pending", role: "admin", by: null, at: null, note: null };
 
-it("says which role an approval asks for", async () => {
-  open(detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }));
+it.each<[string, Session, number]>([
+  ["an operator", operator, 0],
+  ["an admin", admin, 1],
+])("says which role an approval asks for, and leaves it to them: %s", async (_, session, n) => {
+  const reason = { what: "it waits for somebody to approve it", mend: null, act: { kind: "approve_task", subject: "5" } };
+  const explain = { "GET /api/v1/tasks/5/explain": { id: 5, name: "x", state: "pending_approval", reasons: [reason] } };
+  open(detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }), explain, session);
   expect(await screen.findByText("asks for admin")).toBeVisible();
+  const why = await screen.findByRole("region", { name: "Why does this wait?" });
+  expect(await within(why).findByText(/somebody to approve it/)).toBeVisible();
+  expect(within(why).queryAllByRole("button", { name: "Approve" })).toHaveLength(n);
 });
 
 it.each<[string, Session, wire.TaskDetail, readonly string[]]>([

@@ -85,7 +85,7 @@ export function Component() {
             </button>
           ))}
         </div>
-        <Sought label="Name" placeholder="Words of the name, or an id" value={text} change={setText} />
+        <Sought label="Name" placeholder="Name or id" value={text} change={setText} />
         {may({ overseer: true }) && <Sought label="Owner" placeholder="Owner" value={owner} change={setOwner} />}
         {isFiltered && (
           <Button kind="quiet" onClick={() => setParameters(new URLSearchParams(), { replace: true })}>

@@ -122,8 +122,8 @@ it("counts before it acts on rows, and tells what became of them", async () => {
       "GET /api/v1/tasks": page([task(8), task(7), task(6)]),
       "POST /api/v1/tasks/retry": ({ body }: Asked) =>
         (body as { dry_run: boolean }).dry_run
-          ? { dry_run: true, count: { n: 2, more: false }, answers: {} }
-          : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 1, refused: 1 } },
+          ? { dry_run: true, count: { n: 2, more: false }, answers: {}, until: "2026-05-01T08:00:05.123456Z" }
+          : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 1, refused: 1 }, until: null },
     },
   });
   await userEvent.click(await screen.findByRole("checkbox", { name: "Select tasks.send 8" }));
@@ -134,7 +134,8 @@ it("counts before it acts on rows, and tells what became of them", async () => {
   expect(await screen.findByText("1 retried, 1 refused")).toBeVisible();
   const sent = server.requests.filter((asked) => asked.method === "POST").map((asked) => asked.body);
   const criteria = { id: [8, 6], status: ["failed", "cancelled", "completed"] };
-  expect(sent).toEqual([{ ...criteria, dry_run: true }, { ...criteria, dry_run: false }]);
+  // What came between the count and the answer is not among what was agreed to.
+  expect(sent).toEqual([{ ...criteria, dry_run: true }, { ...criteria, until: "2026-05-01T08:00:05.123456Z", dry_run: false }]);
   expect(screen.queryByRole("region", { name: "Chosen tasks" })).toBeNull();
 });
 

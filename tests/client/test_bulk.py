@@ -104,7 +104,7 @@ async def test_cancel_and_delete_by_filter(app: App):
     store_wants = [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)]
     (claim,) = await app.engine.run(lambda store: store.claim("w", store_wants))
     deleted = await app.tasks.adelete_where(names=["one", "two"])
-    assert deleted == {"deleted": 7, "held": 1, "needed": 0, "unknown": 0, "changed": 0}
+    assert deleted == {"deleted": 7, "held": 1, "needed": 0, "unknown": 0, "changed_meanwhile": 0}
     assert [record.id for record in await app.tasks.alist()] == [claim.id]
     assert await app.tasks.acancel_where(states=["claimed"]) == {
         **dict.fromkeys(CancelAnswer, 0), "cancelling": 1,

@@ -273,7 +273,7 @@ async def test_what_another_has_replayed_meanwhile_is_not_deleted(
             assert set(await ledger.store.retry(replayed)) == set(replayed)
             return [answer.value for answer in (await ledger.store.delete(ids, expected=expected)).values()]
 
-        assert await answer_found(ledger.store, wanted, discard) == {"deleted": 2, "changed": 1}
+        assert await answer_found(ledger.store, wanted, discard) == {"deleted": 2, "changed_meanwhile": 1}
         left = await ledger.store.get(letters)
         assert sorted(left) == sorted(replayed)
         assert {record.state for record in left.values()} == {TaskState.PENDING}

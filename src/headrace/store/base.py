@@ -111,7 +111,7 @@ class CancelAnswer(StrEnum):
     CANCELLING = "cancelling"  # its worker is told to stop it
     TOO_LATE = "too_late"  # it had already ended
     UNKNOWN = "unknown"
-    CHANGED = "changed"  # it is not as it was expected any more: nothing was done
+    CHANGED_MEANWHILE = "changed_meanwhile"  # it is not as it was expected any more: nothing was done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -584,7 +584,9 @@ class Inspection(Protocol):
         must know enqueues with on_conflict="reject"."""
         ...
 
-    async def attempts(self, task: int) -> list[AttemptRecord]: ...
+    async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
+        """Its executions, by claim: all of them, or the last `limit`, of those `before` a claim."""
+        ...
 
     async def counts(self) -> dict[str, int]:
         """Live tasks by state, each counted up to COUNTED_AT_MOST, plus the outcomes of the last 24 hours as their
@@ -648,6 +650,10 @@ class Checkpoints(Protocol):
         ...
 
     async def checkpoints(self, task: int) -> dict[str, str]: ...
+
+    async def checkpoint(self, task: int, name: str) -> str | None:
+        """One of them."""
+        ...
 
 
 class Events(Protocol):

@@ -12,7 +12,7 @@ class DeleteAnswer(StrEnum):
     HELD = "held"  # a worker has it: cancel it first
     NEEDED = "needed"  # its job is not over, or a task that has not ended waits for it, or called it
     UNKNOWN = "unknown"
-    CHANGED = "changed"  # it is not as it was expected any more: nothing was done
+    CHANGED_MEANWHILE = "changed_meanwhile"  # it is not as it was expected any more: nothing was done
 
 
 class Removal(Protocol):

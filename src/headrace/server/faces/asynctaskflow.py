@@ -191,7 +191,7 @@ async def delete_task(task_id: UUID, app: TheApp, caller: Controller) -> None:
                 raise Problem(
                     409, "Conflict", f"Task is ACTIVE; cancel it first: POST /api/v1/tasks/{record.id}/cancel"
                 )
-            case DeleteAnswer.NEEDED:
+            case DeleteAnswer.NEEDED | DeleteAnswer.CHANGED_MEANWHILE:
                 raise Problem(409, "Conflict", "Task is needed by its job, or by another task that has not ended")
 
 

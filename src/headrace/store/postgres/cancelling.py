@@ -38,7 +38,7 @@ class Cancelling:
         self._announcer.note({task_topic(id) for id in wanted})
         self._announcer.note_jobs(row["job"] for row in rows)
         answers = {row["id"]: CancelAnswer(row["answer"]) for row in rows}
-        return {id: answers.get(id, CancelAnswer.CHANGED) for id in wanted}
+        return {id: answers.get(id, CancelAnswer.CHANGED_MEANWHILE) for id in wanted}
 
     async def cancelling(self, worker: str) -> list[Ref]:
         rows = await self._database.fetch(self._queries["cancelling"], worker, repeatable=True)

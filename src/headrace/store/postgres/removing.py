@@ -32,7 +32,7 @@ class Removing:
             chosen: list[int] = []
             for query in ("expected_live", "expected_ended"):
                 chosen += column(await connection.fetch(self._queries[query], wanted, *parameters(expected)))
-            return {**dict.fromkeys(wanted, DeleteAnswer.CHANGED), **await remove(connection, chosen)}
+            return {**dict.fromkeys(wanted, DeleteAnswer.CHANGED_MEANWHILE), **await remove(connection, chosen)}
 
         async def remove(connection: Connection, chosen: Sequence[int]) -> dict[int, DeleteAnswer]:
             answers = dict.fromkeys(chosen, DeleteAnswer.UNKNOWN)

@@ -17,7 +17,7 @@ def cancel_expected(
     transaction: Transaction, ids: Sequence[int], reason: str, expected: Expected | None
 ) -> dict[int, CancelAnswer]:
     chosen = as_expected(transaction, ids, expected)
-    return {**dict.fromkeys(ids, CancelAnswer.CHANGED), **cancel(transaction, chosen, reason)}
+    return {**dict.fromkeys(ids, CancelAnswer.CHANGED_MEANWHILE), **cancel(transaction, chosen, reason)}
 
 
 def cancel(transaction: Transaction, ids: Sequence[int], reason: str) -> dict[int, CancelAnswer]:

@@ -42,7 +42,7 @@ def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
 
 def delete_expected(transaction: Transaction, ids: Sequence[int], expected: Expected | None) -> dict[int, DeleteAnswer]:
     chosen = as_expected(transaction, ids, expected)
-    return {**dict.fromkeys(ids, DeleteAnswer.CHANGED), **delete(transaction, chosen)}
+    return {**dict.fromkeys(ids, DeleteAnswer.CHANGED_MEANWHILE), **delete(transaction, chosen)}
 
 
 def delete(transaction: Transaction, ids: Sequence[int]) -> dict[int, DeleteAnswer]:

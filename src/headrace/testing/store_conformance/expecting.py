@@ -36,7 +36,7 @@ async def what_was_replayed_is_not_deleted(ledger: Ledger) -> None:
     assert await ledger.store.retry([waits]) == [waits]
     before = await ledger.store.get([waits, fails, completes])
     assert await ledger.store.delete([waits, fails, completes, stays, 987_654_321], expected=expected) == {
-        **dict.fromkeys([waits, fails, completes, 987_654_321], DeleteAnswer.CHANGED),
+        **dict.fromkeys([waits, fails, completes, 987_654_321], DeleteAnswer.CHANGED_MEANWHILE),
         stays: DeleteAnswer.DELETED,
     }
     assert await ledger.store.get([waits, fails, completes, stays]) == before
@@ -50,9 +50,9 @@ async def a_new_run_is_not_deleted_whatever_its_state(ledger: Ledger) -> None:
     assert await ledger.store.retry([replayed]) == [replayed]
     late = await ledger.enqueue_one(queue="later")
     assert await ledger.store.delete([replayed, waits, late], expected=expected) == {
-        replayed: DeleteAnswer.CHANGED,
+        replayed: DeleteAnswer.CHANGED_MEANWHILE,
         waits: DeleteAnswer.DELETED,
-        late: DeleteAnswer.CHANGED,
+        late: DeleteAnswer.CHANGED_MEANWHILE,
     }
 
 
@@ -82,7 +82,7 @@ async def what_began_meanwhile_is_not_cancelled(ledger: Ledger) -> None:
     await ledger.finish("a", completed(claims[ends]))
     assert await ledger.store.retry([again]) == [again]
     assert await ledger.store.cancel([runs, ends, waits, again], expected=expected) == {
-        **dict.fromkeys([runs, ends, again], CancelAnswer.CHANGED),
+        **dict.fromkeys([runs, ends, again], CancelAnswer.CHANGED_MEANWHILE),
         waits: CancelAnswer.CANCELLED,
     }
     assert [await ledger.state(id) for id in (runs, ends, again)] == ["claimed", "completed", "pending"]

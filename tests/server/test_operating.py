@@ -122,8 +122,8 @@ async def test_the_history_of_a_breaker(serve: Serve):
         run = server.app.engine.run
         history = f"{V1}/breakers/chat/history"
 
-        async def told() -> list[tuple[object, ...]]:
-            answer = await server.viewer.get(history)
+        async def told(who: str = "operator") -> list[tuple[object, ...]]:
+            answer = await server.of(who).get(history)
             assert answer.status_code == 200, answer.text
             assert answer.json()["complete"] is True
             return [(item["act"], item["by"], item["source"], item["calls"]) for item in answer.json()["items"]]
@@ -150,6 +150,18 @@ async def test_the_history_of_a_breaker(serve: Serve):
             half_open,
             ("opened", "w1", "ledger", 12),
         ]
+        # What was tried is on a list that is not for everybody.
+        assert (
+            await told("viewer")
+            == await told("user")
+            == [
+                ("closed", "operator", "ledger", None),
+                ("opened", "operator", "ledger", None),
+                ("closed", "w2", "ledger", None),
+                half_open,
+                ("opened", "w1", "ledger", 12),
+            ]
+        )
         for n in range(100):
             await run(lambda store, n=n: store.reset_breaker("chat", by=f"w{n}"))
         body = (await server.viewer.get(history)).json()

@@ -11,7 +11,7 @@ from headrace.core.payload import loads
 from headrace.core.states import JobState, TaskState
 from headrace.core.task import AttemptRecord, JobHooks, JobRecord, TaskRecord
 from headrace.server.auth.approving import asked_role
-from headrace.server.lives import REENQUEUED_FROM, RELATIVES, Life
+from headrace.server.lives import ATTEMPTS, REENQUEUED_FROM, RELATIVES, Life
 from headrace.server.models.base import LARGEST
 from headrace.server.models.jobs import EdgeShown, GraphShown, HookShown, HooksShown, JobDetail, JobShown, NodeShown
 from headrace.server.models.tasks import (
@@ -86,8 +86,9 @@ class Seeing:
             result_expires_at=record.result_expires_at,
             has_result=record.result is not None or record.result_ref is not None,
             timings=_timings(record),
-            approval=self._approval(record, life.checkpoints.get("approval")),
-            attempts=[self.attempt(attempt) for attempt in life.attempts],
+            approval=self._approval(record, life.approval),
+            attempts=[self.attempt(attempt) for attempt in life.attempts[-ATTEMPTS:]],
+            more_attempts=len(life.attempts) > ATTEMPTS,
             parents=self._relatives(life.parents),
             children=self._relatives(life.children),
             job_name=self.text(life.job_name),

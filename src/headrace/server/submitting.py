@@ -3,7 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from typing import Annotated, Any, cast
+
+from fastapi import Header
 
 from headrace.app import App
 from headrace.client.options import OptionArguments
@@ -22,6 +24,9 @@ _PLAIN = (
     *("timeout", "soft_timeout", "max_age", "result_ttl"),
 )
 _KEYS = ("unique", "order_key")
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=300, description="Submits once, for its time")
+]
 _ROUNDS = 10  # of looking who holds the keys: each but the first because somebody took one in between
 
 
@@ -185,15 +190,19 @@ def _options(caller: Caller, given: Submission, key: str | None) -> OptionArgume
         found["run_after"] = given.run_at
     for name in _KEYS:
         if (value := getattr(given, name)) is not None:
-            found[name] = _literal(value)
+            found[name] = value if isinstance(value, bool) else _literal(value)
     if key is not None and given.idempotency_key not in (None, key):
         raise Problem(422, "Two keys", "the header Idempotency-Key and idempotency_key say different things")
     if (idempotency := key or given.idempotency_key) is not None:
-        # Keys of two callers never meet.
-        found["idempotency_key"] = _literal(f"{caller.name}/{idempotency}")
+        found["idempotency_key"] = own_key(caller, idempotency)
     return cast("OptionArguments", found)
 
 
-def _literal(key: str | bool) -> str | bool:
+def own_key(caller: Caller, key: str) -> str:
+    """Keys of two callers never meet."""
+    return _literal(f"{caller.name}/{key}")
+
+
+def _literal(key: str) -> str:
     """In code a key is a template over the arguments; whoever sends one could read anything with it."""
-    return key if isinstance(key, bool) else key.replace("{", "{{").replace("}", "}}")
+    return key.replace("{", "{{").replace("}", "}}")

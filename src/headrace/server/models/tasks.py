@@ -180,7 +180,8 @@ class TaskDetail(TaskSummary):
     has_result: bool
     timings: Timings
     approval: Approval | None = Field(description="Null when nobody had to approve it")
-    attempts: list[AttemptShown]
+    attempts: list[AttemptShown] = Field(description="The last 200, by claim; /attempts has the others")
+    more_attempts: bool
     parents: Relatives = Field(description="What it waits for, or waited for")
     children: Relatives = Field(description="What waits for it, or waited for it")
     job_name: str | None

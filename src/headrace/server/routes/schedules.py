@@ -33,6 +33,7 @@ from headrace.server.models.schedules import (
 from headrace.server.paging import Cursor, Limit, full, instant_cursor, instant_place, link_next
 from headrace.server.seeing import Seeing
 from headrace.server.submitting import require_direct
+from headrace.server.withheld import refuse_redacted
 
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
@@ -70,6 +71,7 @@ async def create_schedule(
         jitter=given.jitter,
         paused=given.paused,
     )
+    _refuse_redacted(given, "give its value")
     wanted = {name: value for name in ("queue", "priority") if (value := getattr(given, name)) is not None}
     task = app.get_task(given.task).using(**cast("OptionArguments", wanted))
     # Refused before it is on the list of what was done.
@@ -140,6 +142,7 @@ async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, ca
     before = (await app.schedules.aget(name)).record
     task = None
     if given.task is not None:
+        _refuse_redacted(given, "give its value, or leave `task` out, and the call stays as it is")
         chosen = app.get_task(given.task).using(**_chosen(app, before.task))
         task = chosen.prepare(*given.args, **given.kwargs)
     require_direct(app, caller, before.task if task is None else task)
@@ -149,7 +152,9 @@ async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, ca
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
         if (value := getattr(given, rule)) is not None
     }
-    async with audited(app, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
+    # Without the call, as where it is made: what stands at a place has no name to know a secret by.
+    said = given.model_dump(mode="json", exclude={"args", "kwargs"})
+    async with audited(app, caller, "schedules.change", f"schedule/{name}", said):
         changed = await app.schedules.aset(name, when=_when(given), task=task, expected=read, **cast("Changes", rules))
     return await _detail(app, changed)
 
@@ -179,6 +184,10 @@ def _chosen(app: App, before: NewTask) -> OptionArguments:
     if own is None or before.priority != own.options.priority:
         chosen["priority"] = before.priority
     return chosen
+
+
+def _refuse_redacted(given: NewScheduleRequest | ScheduleChange, instead: str) -> None:
+    refuse_redacted({"args": given.args, "kwargs": given.kwargs}, title="Bad schedule", instead=instead)
 
 
 def _when(given: NewScheduleRequest | ScheduleChange) -> Any:

@@ -146,6 +146,7 @@ class PostgresStore:
         self.save_checkpoint = checkpoints.save_checkpoint
         self.spawn = checkpoints.spawn
         self.checkpoints = checkpoints.checkpoints
+        self.checkpoint = checkpoints.checkpoint
         self.send = events.send
         self.send_program = events.send_program
         self.receive = events.receive
@@ -194,6 +195,7 @@ class PostgresStore:
         self.skim_live = skimming.skim_live
         self.skim_ended = skimming.skim_ended
         self.skim_jobs = skimming.skim_jobs
+        self.gates = relations.gates
         self.parents = relations.parents
         self.children = relations.children
         self.below = relations.below

@@ -138,7 +138,7 @@ class Took(Shown):
 class GroupShown(Shown):
     """Tasks of the same name that wait for the same."""
 
-    id: str = Field(description="Holds while no task is added to the job", examples=["g1"])
+    id: str = Field(description="By its first task: holds also when tasks are added to the job", examples=["g17"])
     task: str | None = Field(description="The name of what runs; null where several were put together")
     label: str | None = Field(description="Of one that is alone, what its composition calls it")
     level: int = Field(description="From 0: behind the longest way to it")

@@ -114,6 +114,18 @@ async def test_what_it_shows(serve: Serve, range: str) -> None:
         assert "hunter2" not in answer.text
 
 
+async def test_a_count_that_stopped_says_so(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dead letters of all are looked at from the last on, for a while: one's own may be behind."""
+    monkeypatch.setattr("headrace.server.overview.looking.COUNTED_AT_MOST", 2)
+    async with routed(serve) as server:
+        fail = server.app.get_task("fail").prepare()
+        for owner, n in (("user", 1), ("other", 3)):
+            await server.app.engine.enqueue([dataclasses.replace(fail, owner=owner)] * n)
+            await adrain(server.app, raise_on_failure=False)
+        assert (await server.user.get("/api/v1/overview")).json()["dead_letters"] == {"n": 0, "more": True}
+        assert (await server.other.get("/api/v1/overview")).json()["dead_letters"] == {"n": 2, "more": True}
+
+
 async def test_a_user_sees_their_own_in_it(serve: Serve) -> None:
     async with routed(serve) as server:
         fail = server.app.get_task("fail")

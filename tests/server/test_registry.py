@@ -1,6 +1,7 @@
 """What can be submitted: names, options and the schema of the arguments, for forms."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -102,6 +103,51 @@ def make_app(url: str) -> App:
     def odd(x: Any) -> None: ...
 
     return app
+
+
+class Connection(BaseModel):
+    host: str = "localhost"
+    password: str = "hunter2"
+    url: str = Field(default="amqp://app:hunter2@mq/x", examples=["amqp://app:hunter2@mq/y"])
+
+
+@dataclass(frozen=True)
+class Door:
+    code: int = 7
+    token: str = "hunter2"
+
+
+async def test_no_secret_stands_in_a_default(serve_sqlite: Serve) -> None:
+    """Neither in the text of the signature nor in the schema, however deep. What a form would take for a default is
+    left out: it would send the mark."""
+    app = App(serve_sqlite.url)
+
+    @app.task(name="load")
+    async def load(
+        dsn: str = "postgresql://app:hunter2@db/x",
+        to: Connection = Connection(),  # noqa: B008
+        through: list[Connection] | None = None,
+        door: Door = Door(),  # noqa: B008
+        options: dict[str, str] = {"api_key": "hunter2", "region": "eu"},  # noqa: B006
+        region: str = "eu",
+    ) -> None: ...
+
+    async with serve_sqlite(app=app) as server:
+        answer = await server.viewer.get("/api/v1/registry/load")
+        assert answer.status_code == 200
+        assert "hunter2" not in answer.text
+        found = answer.json()
+        assert "dsn: str = 'postgresql://app:[redacted]@db/x'" in found["signature"]
+        assert "region: str = 'eu'" in found["signature"]
+        properties = found["schema"]["properties"]
+        assert properties["region"]["default"] == "eu"
+        assert properties["through"]["default"] is None
+        assert not [name for name in ("dsn", "to", "door", "options") if "default" in properties[name]]
+        model = found["schema"]["$defs"]["Connection"]["properties"]
+        assert model["host"]["default"] == "localhost"
+        assert "default" not in model["password"]
+        assert not {"default", "examples"} & set(model["url"])
+        assert "[redacted]" not in str(found["schema"])
 
 
 async def test_what_a_caller_is_shown(serve_sqlite: Serve) -> None:

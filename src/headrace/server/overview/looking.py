@@ -55,12 +55,17 @@ class Counted(NamedTuple):
     complete: bool
 
 
+class Own(NamedTuple):
+    n: int
+    more: bool  # or there may be: among those that there was no time to look at
+
+
 class Ended(NamedTuple):
     """What ended in a range."""
 
     counted: Counted
     failing: Failing
-    dead_letters: int | None  # one's own; None: those of everybody, which are counted elsewhere
+    dead_letters: Own | None  # one's own; None: those of everybody, which are counted elsewhere
 
 
 class Overview:
@@ -137,10 +142,12 @@ def _asked(name: RangeName, owner: str | None) -> str:
     return name if owner is None else f"{name} of {owner}"
 
 
-async def _own_dead_letters(store: Store, owner: str) -> int:
+async def _own_dead_letters(store: Store, owner: str) -> Own:
+    """Among the last dead letters of all: they are in one index, whoever owns them."""
     wanted = Search(criteria=TaskFilter(owner=owner, dead_letter=True))
     dead = Walk(store, wanted, most=COUNTED_AT_MOST, seconds=_PATIENCE)
-    return sum([len(page) async for page in dead.pages()])
+    n = sum([len(page) async for page in dead.pages()])
+    return Own(n, not dead.looked.complete)
 
 
 async def stand(store: Store) -> Standing:

@@ -32,7 +32,10 @@ async def get_overview(
     ended = await overview.ended(range, owner)
     counted = ended.counted
     standing = await overview.standing()
-    dead = standing.dead_letters if ended.dead_letters is None else ended.dead_letters
+    own = ended.dead_letters
+    dead = Count.of(standing.dead_letters if own is None else own.n)
+    if own is not None and own.more:
+        dead = Count(n=dead.n, more=True)
     return OverviewShown(
         range=range,
         since=counted.buckets[0].at,
@@ -46,6 +49,6 @@ async def get_overview(
         queues=[depths(app.settings, queue) for queue in standing.queues],
         depths_at=standing.at,
         workers=WorkerCounts(**standing.workers._asdict()),
-        dead_letters=Count.of(dead),
+        dead_letters=dead,
         failing=failures(ended.failing),
     )

@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description Its last changes, by itself and by hand, and what was tried by hand over the API; the newest first.
+         * @description Its last changes, by itself and by hand, the newest first; for operators also what was tried over the API.
          */
         get: operations["list_changes_api_v1_breakers__service__history_get"];
         put?: never;
@@ -1173,7 +1173,8 @@ export interface paths {
         };
         /**
          * List Attempts
-         * @description Every execution of the task, and every report that was refused.
+         * @description Every execution of the task, and every report that was refused, by claim: the last ones. The header `Link` leads
+         *     to those before them.
          */
         get: operations["list_attempts_api_v1_tasks__id__attempts_get"];
         put?: never;
@@ -2521,8 +2522,8 @@ export interface components {
             first: number;
             /**
              * Id
-             * @description Holds while no task is added to the job
-             * @example g1
+             * @description By its first task: holds also when tasks are added to the job
+             * @example g17
              */
             id: string;
             /**
@@ -4360,7 +4361,10 @@ export interface components {
              * @description Executions that were charged so far
              */
             attempt: number;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description The last 200, by claim; /attempts has the others
+             */
             attempts: components["schemas"]["AttemptShown"][];
             /** Cancelling At */
             cancelling_at: string | null;
@@ -4429,6 +4433,8 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /** More Attempts */
+            more_attempts: boolean;
             /**
              * Name
              * @example tasks.welcome
@@ -7273,7 +7279,12 @@ export interface operations {
     };
     list_attempts_api_v1_tasks__id__attempts_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description At most so many */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string | null;
+            };
             header?: never;
             path: {
                 /** @description Its id */
@@ -7487,7 +7498,10 @@ export interface operations {
     reenqueue_task_api_v1_tasks__id__reenqueue_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Submits once, for its time */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /** @description Its id */
                 id: number;

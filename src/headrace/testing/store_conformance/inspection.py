@@ -159,7 +159,7 @@ async def what_ended_is_counted_by_state(ledger: Ledger) -> None:
 @cases.add()
 async def the_last_attempts(ledger: Ledger) -> None:
     """As many as are asked for, also where the last one is told by the row of the task alone."""
-    task_id = await ledger.enqueue_one()
+    task_id = await ledger.enqueue_one(max_attempts=10)
     for _ in range(4):
         await ledger.finish("a", failed(await ledger.claim_due()))
     await ledger.finish("a", completed(await ledger.claim_due()))

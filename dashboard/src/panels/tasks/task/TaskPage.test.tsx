@@ -70,6 +70,7 @@ function detail(more: Partial<wire.TaskDetail> = {}): wire.TaskDetail {
     timings: { waited: 1, ran: 1 },
     approval: null,
     attempts: [attempt(1), attempt(2)],
+    more_attempts: false,
     parents: none,
     children: none,
     job_name: null,

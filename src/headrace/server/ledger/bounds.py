@@ -29,9 +29,10 @@ def bounded(verb: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return dict(arguments)
 
 
-def _check_limit(limit: int, most: int) -> None:
-    """Whoever asks for more is not given less in silence: they would take it for all there is."""
-    if not 1 <= limit <= most:
+def _check_limit(limit: int | None, most: int) -> None:
+    """Whoever asks for more is not given less in silence: they would take it for all there is. None is for verbs whose
+    rows are few."""
+    if limit is not None and not 1 <= limit <= most:
         raise ValueError(f"limit is not within 1 and {most}, the rows of one answer: {limit}; ask for page after page")
 
 

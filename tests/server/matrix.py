@@ -83,7 +83,9 @@ class Things:
         return str(await self._job(self._app.get_task("add").prepare(1, 2)))
 
     async def job_group(self) -> str:
-        return f"{await self.job()} g0"
+        id = await self.job()
+        (task,) = await self._app.tasks.alist(job=int(id))
+        return f"{id} g{task.id}"
 
     async def talking_job(self) -> str:
         """One of whose tasks has logged something."""

@@ -2,6 +2,7 @@
 
 import json
 
+from headrace import approve, chain
 from tests.browser.browsing import Browsing, settled
 from tests.browser.driver import Locator, Page, expect
 from tests.browser.stage import Stage
@@ -26,6 +27,7 @@ async def test_what_is_asked_for_appears_is_approved_and_runs(browsing: Browsing
     request = asked(page, id)
     await expect(request).to_contain_text("uma")
     await expect(request).to_contain_text("901")
+    await expect(request).to_contain_text("an operator")
     await request.get_by_label("Reason").fill("they sent it back")
     await request.get_by_role("button", name="Approve").click()
     await expect(request).to_have_count(0)
@@ -46,6 +48,23 @@ async def test_to_reject_takes_a_reason(browsing: Browsing):
     await request.get_by_role("button", name="Reject").click()
     await expect(request).to_have_count(0)
     assert (await app.tasks.aget(id)).state == "rejected"
+
+
+async def test_whose_word_it_waits_for_is_said_and_it_is_left_to_them(browsing: Browsing):
+    ship = browsing.stage.app.get_task("orders.ship")
+    job = await chain(approve(role="finance", name="pay it?"), ship.si(903)).aenqueue(name="a question of money")
+    id = next(node.id for node in (await job.agraph()).nodes if node.name == "pay it?")
+    page = await browsing.open("/approvals")
+    request = asked(page, id)
+    await expect(request).to_contain_text("it waits for finance, by an admin")
+    await expect(request.get_by_role("button", name="Approve")).to_have_count(0)
+    await page.goto(f"/tasks/{id}")
+    await expect(page.get_by_text("asks for finance")).to_be_visible()
+    await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    page = await browsing.open("/approvals", "ada")
+    await asked(page, id).get_by_role("button", name="Approve").click()
+    await expect(asked(page, id)).to_have_count(0)
+    assert await job.await_(timeout=30) == "completed"
 
 
 async def test_a_command_of_a_user_is_shown_as_it_would_run(browsing: Browsing):

@@ -47,6 +47,11 @@ async def test_one_that_opens_by_itself_appears_and_is_reset_from_the_list(brows
     await page.get_by_role("button", name="Reset the breaker of pigeons").click()
     await expect(row).to_contain_text("closed")
     assert (await record(browsing.stage, "pigeons")).status == "closed"
+    # What it did by itself stays on the list, behind what was done by hand since.
+    await row.get_by_role("link", name="pigeons").click()
+    history = page.get_by_role("table", name="What happened to the breaker of pigeons, newest first")
+    await expect(history.get_by_role("row").filter(has_text="closed by hand")).to_contain_text("oskar")
+    await expect(history.get_by_role("row").filter(has_text="calls failed")).not_to_have_count(0)
     for handle in handles:
         await handle.acancel()
 

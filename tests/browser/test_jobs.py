@@ -42,6 +42,15 @@ async def test_the_list_moves_and_its_filters_live_in_the_address(browsing: Brow
     await page.reload()
     await expect(row(page, "spring album")).to_be_visible()
     await expect(row(page, "garden album")).to_have_count(0)
+    await page.get_by_label("Name").fill("spring")
+    await page.keyboard.press("Enter")
+    await expect(row(page, "spring album")).to_be_visible()
+    await expect(page).to_have_url(re.compile("text=spring"))
+    await page.get_by_label("Name").fill("no such words")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("No job is like that")).to_be_visible()
+    await page.get_by_label("Name").fill("")
+    await expect(row(page, "spring album")).to_be_visible()
     await page.get_by_label("Owner").fill("nobody")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("No job is like that")).to_be_visible()
@@ -176,6 +185,25 @@ async def test_what_failed_in_a_job_is_retried(browsing: Browsing):
     runs = {node.name: (await stage.app.tasks.aget(node.id)).run_no for node in (await job.agraph()).nodes}
     assert runs == {"images.find": 1, "images.fragile": 2, "images.bind": 2}
     await expect(page.get_by_role("button", name="Retry failed")).to_have_count(0)
+
+
+async def test_what_the_end_of_a_job_enqueues_is_shown_and_followed(browsing: Browsing):
+    stage = browsing.stage
+    shrink, daily, ship = (stage.app.get_task(name) for name in ("images.shrink", "reports.daily", "orders.ship"))
+    job = await stage.app.jobs.acreate(
+        "album with a report", [shrink.prepare(1, "report")], on_success=daily.s("album"), on_failure=ship.s(1)
+    )
+    page = await browsing.open(f"/jobs/{job.id}?tab=details")
+    ends = page.get_by_role("region", name="When it ends")
+    await expect(ends).to_contain_text("reports.daily waits for the end")
+    await expect(ends).to_contain_text("orders.ship waits for the end")
+    stage.open_gate("report")
+    await expect(ends).to_contain_text("reports.daily was enqueued")
+    await expect(ends).to_contain_text("orders.ship does not run")
+    await ends.get_by_role("link", name="reports.daily").click()
+    await expect(heading(page, "Tasks")).to_be_visible()
+    await expect(page.get_by_role("table", name="Tasks")).to_contain_text("reports.daily")
+    assert page.url.endswith("q=name%3Areports.daily")
 
 
 async def test_a_task_is_added_to_a_job_that_is_not_over(browsing: Browsing):

@@ -1,5 +1,7 @@
 """Queues: seen as they move, paused, resumed, limited."""
 
+import re
+
 from headrace.core.task import QueueRecord
 from tests.browser.browsing import Browsing, heading, settled
 from tests.browser.driver import Locator, Page, expect
@@ -101,6 +103,25 @@ async def test_a_queue_leads_to_its_tasks(browsing: Browsing):
     table = page.get_by_role("table", name="Tasks")
     await expect(table.get_by_role("row")).to_have_count(2)
     await expect(table).to_contain_text("harbour.moor")
+
+
+async def test_rates_are_drawn_at_the_first_look_and_at_each_one_after(browsing: Browsing):
+    handle = await browsing.stage.app.get_task("harbour.moor").aenqueue(ship="Anne")
+    await handle.aresult(timeout=30)
+    page = await browsing.open("/queues/jetty")
+    hour = page.get_by_role("table", name="What ended of jetty").get_by_role("row").filter(has_text="hour")
+    # Workers write what they counted each few seconds.
+    await expect(hour.get_by_role("cell").first).not_to_have_text(re.compile("^[–0]$"))
+    chart = page.get_by_role("img", name="Ended each second")
+    await expect(chart).to_be_visible()
+    await page.get_by_label("Time range").select_option("Last 24 hours")
+    await expect(page).to_have_url(re.compile("range=24h"))
+    await page.reload()
+    await expect(chart).to_be_visible()
+    await page.get_by_role("button", name="Table of Ended each second").click()
+    table = page.get_by_role("table", name="Ended each second")
+    # A day by quarters of an hour: all of it, though the page was opened just now.
+    await expect(table.get_by_role("row").nth(90)).to_be_visible()
 
 
 async def test_who_may_not_act_is_shown_no_buttons(browsing: Browsing):

@@ -1,5 +1,6 @@
 """Schedules: made, run now, paused, changed and removed; wrong ones are refused beside the field."""
 
+import json
 import re
 from datetime import timedelta
 
@@ -98,6 +99,21 @@ async def test_a_schedule_is_run_and_paused_from_the_list(browsing: Browsing):
 
     await page.get_by_role("button", name="Resume list-report").click()
     await eventually(resumed)
+
+
+async def test_a_queue_that_was_chosen_for_a_schedule_stays_when_its_arguments_change(browsing: Browsing):
+    app = browsing.stage.app
+    task = app.get_task("reports.daily").using(queue="parked")
+    await app.schedules.aadd(task, Schedule("0 5 * * *", name="parked-report"), region="west")
+    page = await browsing.open("/schedules/parked-report?edit=yes")
+    form = page.get_by_role("dialog", name="Edit parked-report")
+    await expect(form).to_contain_text("It stays in the queue parked, which was chosen for it.")
+    await form.get_by_label("Arguments of each run").fill('{"region": "south"}')
+    await form.get_by_role("button", name="Save the changes").click()
+    await expect(form).to_have_count(0)
+    changed = (await app.schedules.aget("parked-report")).record.task
+    assert (changed.queue, json.loads(changed.arguments)) == ("parked", {"region": "south"})
+    await app.schedules.aremove("parked-report")
 
 
 async def test_what_the_code_declares_says_so(browsing: Browsing):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headrace.cli.failures import OK, USAGE
+from headrace.cli.failures import NOT_FOUND, OK, USAGE
 from tests.cli.shell import Shell
 
 
@@ -25,7 +25,11 @@ def test_breakers_are_listed_opened_and_reset(either_shell: Shell) -> None:
     code, out, _ = shell("breakers", "open", "mail", "--timeout", "600")
     assert code == OK
     assert out.startswith("mail is not called until 2")
-    assert json.loads(shell("breakers", "reset", "sms", "--json")[1])["revision"] == 1
+    assert json.loads(shell("breakers", "reset", "mail", "--json")[1])["status"] == "closed"
+    code, out, err = shell("breakers", "reset", "mial")
+    assert (code, out) == (NOT_FOUND, "")
+    assert "'mial' has ever opened" in err
+    assert [each["service"] for each in json.loads(shell("breakers", "list", "--json")[1])] == ["mail"]
     assert shell("breakers", "open", " ")[0] == USAGE
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from headrace import App, Cancel, Context, Resource, Snooze, injected
+from headrace import App, Cancel, Context, Limit, Resource, Snooze, injected
 from headrace.core.errors import ArgumentError, OptionError, PayloadError
 
 
@@ -284,6 +284,35 @@ def test_injected_parameters_are_not_part_of_the_payload(app: App):
         function.inject(context, {"other": {}})
     with pytest.raises(ArgumentError, match="2 resources"):
         function.inject(context, {"a": Pool(), "b": Pool(), "other": {}})
+
+
+def test_a_call_that_was_written_elsewhere_is_checked(app: App):
+    """As the worker would, by name; of one whose results are to come, what is there."""
+
+    @app.task(name="mine", limit=Limit(2, key="of-{who}"))
+    def function(
+        a: int, /, *rest: int, who: str = "all", day: date | None = None, context: Context = injected, **more: Any
+    ) -> None: ...
+
+    check = function.arguments.check
+    assert check('{"a":1,"*":[2],"day":"2026-05-01","more":1}') == {
+        "a": 1,
+        "*": [2],
+        "more": 1,
+        "day": date(2026, 5, 1),
+    }
+    for text in ("{}", '{"a":"x"}', '{"a":1,"*":["x"]}', '{"a":1,"day":"x"}', "[]", "no json", '{"a":1,"context":1}'):
+        with pytest.raises(ArgumentError, match="task mine"):
+            check(text)
+    assert check('{"who":"ada"}', {"a"}) == {"who": "ada"}
+    assert check('{"a":1,"*":[null]}', {"*"}) == {"a": 1}
+    for text in ('{"who":7}', "[]", "no json", '{"who":"ada","context":1}'):
+        with pytest.raises(ArgumentError, match="task mine"):
+            check(text, {"a"})
+    with pytest.raises(ArgumentError, match="'a' is missing"):
+        check("{}", {"*"})
+    assert function.gates(check('{"a":1}')) == function.prepare(1).gates
+    assert [gate.key for gate in function.gates(check('{"a":1,"who":"ada"}'))] == ["of-ada"]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,19 @@ def test_an_edge_to_another_job_is_left_out() -> None:
     assert (shown(made), made.edges) == ([("a", 0, [1])], {})
 
 
+def test_an_edge_of_a_task_that_came_after_they_were_read_is_left_out() -> None:
+    """Tasks and edges are read one after the other, and a job may grow in between."""
+    made = grouped(bones("after", "before"), [(1, 2, 0), (3, 2, 0), (3, 1, 0)], most=100)
+    assert shown(made) == [("before", 0, [2]), ("after", 1, [1])]
+    assert made.edges == {(1, 0, 0): 1}
+    assert shown(grouped(bones("a"), [(2, 1, 0)], most=100)) == [("a", 0, [1])]
+
+
+def test_members_are_in_the_order_of_their_ids_also_where_edges_are_walked() -> None:
+    made = grouped(bones("work", "work", "load", "load"), [(1, 4, 0), (2, 3, 0)], most=100)
+    assert shown(made) == [("load", 0, [3, 4]), ("work", 1, [1, 2])]
+
+
 def test_too_many_groups_are_put_together_by_level() -> None:
     n = 5000
     made = grouped(bones(*["step"] * n), [(id, id - 1, 0) for id in range(2, n + 1)], most=100)

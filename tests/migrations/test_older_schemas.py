@@ -3,10 +3,12 @@
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 
+from headrace.core.breaker import BreakerChange, BreakerStatus
 from headrace.core.errors import SchemaError
 from headrace.core.schedule import NewSchedule
 from headrace.core.task import NewTask
@@ -72,6 +74,37 @@ def test_an_upgrade_keeps_what_is_there_and_arrives_at_the_newest_shape(older_ur
         assert connection.scalars(text(f"SELECT name FROM {tasks}")).all() == ["kept"]
         assert connection.scalars(text(f"SELECT name FROM {schedules}")).all() == []
     engine.dispose()
+
+
+def test_breakers_that_are_there_begin_their_history_with_what_they_are(store_url: str) -> None:
+    migrations.upgrade(store_url, name="headrace", revision="0004")
+    engine = engine_for(store_url)
+    sqlite = engine.dialect.name == "sqlite"
+    table, at = (
+        ("headrace_breakers", "1000000") if sqlite else ("headrace.breakers", "timestamptz 'epoch' + interval '1 s'")
+    )
+    columns = "service, status, forced, calls, failures, revision, changed_at, changed_by"
+    with engine.begin() as connection:
+        connection.execute(
+            text(f"INSERT INTO {table} ({columns}) VALUES ('mail', 'open', true, 9, 8, 41, {at}, 'ann')")
+        )
+    engine.dispose()
+    migrations.upgrade(store_url, name="headrace")
+
+    async def look() -> tuple[list[BreakerChange], list[BreakerChange]]:
+        store = connect(store_url)
+        await store.open()
+        try:
+            before = await store.breaker_changes("mail")
+            await store.reset_breaker("mail", by="bob")
+            return before, await store.breaker_changes("mail")
+        finally:
+            await store.close()
+
+    [kept], after = asyncio.run(look())
+    assert (kept.revision, kept.status, kept.forced, kept.changed_by) == (41, BreakerStatus.OPEN, True, "ann")
+    assert (kept.calls, kept.failures, kept.changed_at) == (9, 8, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    assert [change.revision for change in after] == [42, 41]
 
 
 def test_its_first_use_upgrades_a_file_and_a_server_is_upgraded_by_its_owner(older_url: str) -> None:

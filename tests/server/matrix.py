@@ -83,7 +83,9 @@ class Things:
         return str(await self._job(self._app.get_task("add").prepare(1, 2)))
 
     async def job_group(self) -> str:
-        return f"{await self.job()} g0"
+        id = await self.job()
+        (task,) = await self._app.tasks.alist(job=int(id))
+        return f"{id} g{task.id}"
 
     async def talking_job(self) -> str:
         """One of whose tasks has logged something."""
@@ -204,6 +206,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("POST", f"{_V1}/jobs/{{id}}/retry-failed"): Row(allowed=CONTROLS, status=200, thing="failed_job"),
     # Queues and dead letters.
     ("GET", f"{_V1}/queues"): Row(allowed=KNOWN, status=200),
+    ("GET", f"{_V1}/queues/{{name}}/rates"): Row(allowed=KNOWN, status=200, thing="queue"),
     ("POST", f"{_V1}/queues/{{name}}/pause"): Row(allowed=OPERATES, status=200, thing="queue"),
     ("POST", f"{_V1}/queues/{{name}}/resume"): Row(allowed=OPERATES, status=200, thing="queue"),
     ("PUT", f"{_V1}/queues/{{name}}/limit"): Row(allowed=OPERATES, status=200, body={"n": 5}, thing="queue"),

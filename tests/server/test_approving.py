@@ -105,6 +105,8 @@ async def test_what_a_user_submits_waits_until_an_operator_approves(serve: Serve
             assert (await server.user.post(f"/api/v1/tasks/{id}/reject")).status_code == 403
             shown = (await server.user.get(f"/api/v1/tasks/{id}")).json()
             assert (shown["state"], shown["approval"]["status"]) == ("pending_approval", "pending")
+            # A command asks for no role: any operator decides.
+            assert shown["approval"]["role"] == ("operator" if body is CAREFUL else None)
             answer = await server.operator.post(f"/api/v1/tasks/{id}/approve")
             assert answer.status_code == 200, answer.text
             decided = answer.json()
@@ -130,6 +132,7 @@ async def test_a_rejected_task_has_ended_and_others_do_not_see_it(serve: Serve) 
         assert answer.json()["state"] == "rejected"
         assert answer.json()["approval"]["status"] == "rejected"
         assert answer.json()["approval"]["note"] == "not today"
+        assert answer.json()["approval"]["role"] == "operator"
         assert (await server.operator.post(f"/api/v1/tasks/{id}/approve")).status_code == 409
         for who in (server.operator, server.admin, server.user):
             assert (await who.get(f"/api/v1/tasks/{id}")).status_code == 200

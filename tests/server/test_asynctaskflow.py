@@ -201,6 +201,41 @@ async def test_a_failed_attempt_waits_and_is_told(flow: Open, chat: ChatServer):
         assert [each["retry_count"] for each in body["error_history"]] == [0, 1]
 
 
+@pytest.mark.requirement("F24")
+async def test_a_retry_that_meets_an_open_breaker_is_pending(flow: Open):
+    """F24: it failed, and its retry is not started while the breaker is open: PENDING, with the retries that it had,
+    in the detail and in the lists."""
+    async with flow() as made:
+        failures = [ConnectionError("once")]
+
+        @made.app.task(name="guarded", retry=Retry(max_attempts=3, base=0.01, cap=0.01))
+        async def guarded() -> str:
+            if failures:
+                raise failures.pop()
+            async with made.app.breaker("bank").call():
+                return "paid"
+
+        await made.app.breakers.aopen("bank")
+        handle = await guarded.aenqueue()
+
+        async def was_put_back() -> bool:
+            await made.run()
+            return (await made.app.tasks.aget(handle.id)).claim_no == 2
+
+        await eventually(was_put_back)
+        task_id = str(uuid_of(handle.id))
+        body = await made.detail(task_id, by="operator")
+        assert (body["state"], body["retry_after"], body["retry_count"]) == ("PENDING", None, 1)
+        assert [entry["error"] for entry in body["error_history"]] == ["once"]
+        for status, ids in (("PENDING", [task_id]), ("FAILED", [])):
+            listed = await made.get(f"{TASKS}/", by="operator", status=status)
+            assert [task["task_id"] for task in listed] == ids
+        _refused(await made.server.operator.post(f"{TASKS}/{task_id}/retry"), 400, "Task cannot be retried")
+        await made.app.breakers.areset("bank")
+        await made.run(with_retries=True)
+        assert (await made.detail(task_id, by="operator"))["state"] == "COMPLETED"
+
+
 @pytest.mark.requirement("F47")
 async def test_a_task_of_any_kind_is_found_by_its_id(flow: Open):
     """F47: the detail of a task that is no summary; 404 «Task not found» for an id that names none."""

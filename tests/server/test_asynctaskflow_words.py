@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.core.lanes import Lane
 from headrace.core.states import AttemptState, TaskState
 from headrace.core.task import AttemptRecord, TaskRecord
-from headrace.server.faces.asynctaskflow_records import Word, body_of, retry_count, states_of, word_of
+from headrace.server.faces.asynctaskflow_records import Word, body_of, retry_count, states_of, word_of, words_of
 from headrace.server.faces.ids import id_of, uuid_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -120,6 +120,23 @@ def test_a_record_of_what_failed():
     assert (body.last_error, body.error_type) == ("too slow", "TimeoutError")
     assert (body.state, body.retry_after, body.retry_count, body.max_retries) == (Word.FAILED, LATER, 2, 3)
     assert body.updated_at == LATER
+
+
+@pytest.mark.requirement("F24")
+def test_a_retry_that_a_breaker_put_back_is_pending():
+    """F24: it failed once, and is due again; the breaker is open, so it goes back uncharged: PENDING, and it is no
+    retry of its own that waits."""
+    back = attempt(claim_no=2, attempt=None, charged=False, state=AttemptState.RELEASED, error_class=None)
+    waiting = record(**RETRY, eligible_at=LATER, claim_no=2)
+    assert words_of(waiting, NOW) == {Word.FAILED, Word.PENDING}
+    body = body_of(waiting, [attempt(), back], now=NOW, content="text", result=None)
+    assert (body.state, body.retry_after, body.retry_count) == (Word.PENDING, None, 1)
+    assert [entry.type for entry in body.error_history] == ["RateLimitError"]
+    # A gate puts back without an execution: the last claim has no attempt at all.
+    assert word_of(waiting, NOW, [attempt()]) is Word.PENDING
+    again = body_of(waiting, [back, attempt(claim_no=2)], now=NOW, content="text", result=None)
+    assert (again.state, again.retry_after) == (Word.FAILED, LATER)
+    assert words_of(record(**RETRY, eligible_at=LATER, claim_no=1), NOW) == {Word.FAILED}
 
 
 @given(id=st.integers(1, 2**62 - 1))

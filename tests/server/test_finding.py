@@ -119,12 +119,11 @@ async def test_a_count_before_the_act(serve: Serve):
             return answer.json()
 
         within = {"error": ["answer within"]}
-        assert await act("retry", **within, dry_run=True) == {
-            "dry_run": True, "count": {"n": 2, "more": False}, "answers": {},
-        }  # fmt: skip
+        would = await act("retry", **within, dry_run=True)
+        assert (would["dry_run"], would["count"], would["answers"]) == (True, {"n": 2, "more": False}, {})
         assert (await server.app.tasks.aget(ids["failed"])).state == "failed"
         assert await act("retry", **within) == {
-            "dry_run": False, "count": {"n": 2, "more": False}, "answers": {"retried": 2, "refused": 0},
+            "dry_run": False, "count": {"n": 2, "more": False}, "answers": {"retried": 2, "refused": 0}, "until": None,
         }  # fmt: skip
         assert (await server.app.tasks.aget(ids["failed"])).state == "pending"
         assert (await server.app.tasks.aget(ids["failed otherwise"])).state == "failed"
@@ -140,6 +139,54 @@ async def test_a_count_before_the_act(serve: Serve):
         assert wrong.status_code == 422
         acts = [entry["act"] for entry in (await server.admin.get("/api/v1/audit")).json()["items"]]
         assert sorted(acts) == ["tasks.cancel", "tasks.delete", "tasks.delete", "tasks.retry"]  # no dry run is one
+
+
+async def test_an_act_takes_what_was_counted(serve: Serve):
+    """What fails, comes or is replayed while somebody reads the question is not part of the answer."""
+    async with routed(serve) as server:
+        app = server.app
+        fail, add = app.get_task("fail"), app.get_task("add")
+
+        async def post(path: str, **body: Any) -> dict[str, Any]:
+            answer = await server.operator.post(path, json=body)
+            assert answer.status_code == 200, answer.text
+            return answer.json()
+
+        async def failed() -> int:
+            handle = await fail.aenqueue()
+            await adrain(app, raise_on_failure=False)
+            return handle.id
+
+        first, replayed = await failed(), await failed()
+        would = await post(f"{DEAD}/discard", all=True, dry_run=True)
+        assert (would["count"], would["until"] is not None) == ({"n": 2, "more": False}, True)
+        assert len((await server.operator.post(f"{TASKS}/{replayed}/retry")).json()["ids"]) == 1
+        late = await failed()  # and so has the one that was replayed
+        again = await post(f"{DEAD}/discard", all=True, dry_run=True, until=would["until"])
+        assert (again["count"]["n"], again["until"]) == (1, would["until"])
+        gone = await post(f"{DEAD}/discard", all=True, until=would["until"])
+        assert gone["answers"]["deleted"] == sum(gone["answers"].values()) == 1
+        assert {record.id for record in await app.dead_letters.alist()} == {replayed, late} - {first}
+
+        retrying = await post(f"{TASKS}/retry", status=["failed"], dry_run=True)
+        later = await failed()
+        assert retrying["count"]["n"] == 2
+        assert (await post(f"{TASKS}/retry", status=["failed"], until=retrying["until"]))["answers"]["retried"] == 2
+        assert (await app.tasks.aget(later)).state == "failed"
+
+        waits = await add.aenqueue(1, 2)
+        for verb, done in (("cancel", "cancelled"), ("delete", "deleted")):
+            would = await post(f"{TASKS}/{verb}", name=["add"], dry_run=True)
+            assert would["count"]["n"] == 1
+            late = (await add.aenqueue(3, 4)).id
+            acted = await post(f"{TASKS}/{verb}", name=["add"], until=would["until"])
+            assert acted["answers"][done] == sum(acted["answers"].values()) == 1
+            assert (await app.tasks.aget(late)).state == "pending"
+            await app.tasks.adelete(late, waits.id)
+            waits = await add.aenqueue(5, 6)
+        for until in ("yesterday", "2026-05-01T08:00:00", "9999-01-01T00:00:00Z"):
+            body = {"all": True, "until": until}
+            assert (await server.operator.post(f"{TASKS}/delete", json=body)).status_code == 422
 
 
 async def test_more_than_ten_thousand_are_not_counted(serve: Serve):

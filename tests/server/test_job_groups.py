@@ -2,12 +2,18 @@
 
 import dataclasses
 import gc
+import random
 import time
 from typing import Any
 
 import pytest
 
-from headrace.core.task import After, EdgeKind, NewJob, NewTask
+from headrace import Retry
+from headrace.core.lanes import Lane
+from headrace.core.outcome import Suspended
+from headrace.core.settlement import Execution, settle
+from headrace.core.task import After, EdgeKind, NewJob, NewTask, Ref, Want
+from headrace.store.base import Store
 from headrace.testing import adrain
 from tests.server.routed import routed
 from tests.server.serving import Serve, Serving
@@ -41,18 +47,20 @@ async def test_a_job_as_groups(serve: Serve):
         job, ids = await made(server, fan(server, 5))
         body = (await server.user.get(f"{JOBS}/{job}/groups")).json()
         assert (body["job"]["id"], body["merged"], body["complete"]) == (job, False, True)
+        first, work, clean, all_, last = (f"g{ids[place]}" for place in (0, 1, 6, 11, 12))
         assert [(group["id"], group["task"], group["level"], group["count"]) for group in body["groups"]] == [
-            ("g0", "add", 0, 1), ("g1", "greet", 1, 5), ("g2", "add", 2, 5), ("g3", "fail", 3, 1), ("g4", "add", 4, 1),
+            (first, "add", 0, 1), (work, "greet", 1, 5), (clean, "add", 2, 5), (all_, "fail", 3, 1),
+            (last, "add", 4, 1),
         ]  # fmt: skip
         assert body["groups"][0]["states"] == {"pending": 1}
         assert body["groups"][1]["states"] == {"blocked": 5}
         assert (body["groups"][0]["label"], body["groups"][1]["label"]) == ("token=[redacted]", None)
         assert body["groups"][1]["first"] == ids[1]
         assert body["edges"] == [
-            {"group": "g1", "upstream": "g0", "kind": "on_success", "count": 5},
-            {"group": "g2", "upstream": "g1", "kind": "on_success", "count": 5},
-            {"group": "g3", "upstream": "g2", "kind": "on_success", "count": 5},
-            {"group": "g4", "upstream": "g3", "kind": "on_failure", "count": 1},
+            {"group": work, "upstream": first, "kind": "on_success", "count": 5},
+            {"group": clean, "upstream": work, "kind": "on_success", "count": 5},
+            {"group": all_, "upstream": clean, "kind": "on_success", "count": 5},
+            {"group": last, "upstream": all_, "kind": "on_failure", "count": 1},
         ]
         assert (await server.other.get(f"{JOBS}/{job}/groups")).status_code == 403
 
@@ -82,10 +90,34 @@ async def test_a_job_that_grows_is_put_together_anew(serve: Serve):
         assert "total" in {group["task"] for group in after["groups"]}
 
 
+async def test_a_group_has_its_id_also_when_the_job_has_grown(serve: Serve):
+    """A task that calls another waits for it, so that one comes first from then on and moves the places of all."""
+    async with routed(serve) as server:
+        add, greet = server.app.get_task("add").prepare(1, 2), server.app.get_task("greet").prepare("ada")
+        job, ids = await made(server, [add, *[dataclasses.replace(greet, after=(After(task=0, local=True),))] * 2])
+        before = (await server.user.get(f"{JOBS}/{job}/groups")).json()["groups"]
+        assert [(group["id"], group["count"]) for group in before] == [(f"g{ids[0]}", 1), (f"g{ids[1]}", 2)]
+
+        async def call(store: Store) -> int:
+            (claim,) = await store.claim("w", [Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)])
+            ref = Ref(claim.id, claim.claim_no)
+            child = await store.spawn("w", ref, "call", NewTask(name="total", arguments='{"parts":[1]}', job=job))
+            assert child is not None
+            settlement = settle(claim, Suspended(task=child), Retry(), rng=random.Random(1), execution=Execution())
+            assert (await store.finish("w", [settlement])).accepted
+            return child
+
+        called = await server.app.engine.run(call)
+        after = (await server.user.get(f"{JOBS}/{job}/groups")).json()["groups"]
+        assert [group["id"] for group in after] == [f"g{id}" for id in (called, ids[0], ids[1])]
+        page = (await server.user.get(f"{JOBS}/{job}/groups/{before[1]['id']}/tasks")).json()
+        assert [node["id"] for node in page["items"]] == ids[1:]
+
+
 async def test_the_members_of_a_group(serve: Serve):
     async with routed(serve) as server:
         job, ids = await made(server, fan(server, 5))
-        path = f"{JOBS}/{job}/groups/g1/tasks"
+        path = f"{JOBS}/{job}/groups/g{ids[1]}/tasks"
         first = (await server.user.get(f"{path}?limit=2")).json()
         assert [node["id"] for node in first["items"]] == ids[1:3]
         rest = (await server.user.get(f"{path}?limit=3&cursor={first['next']}")).json()
@@ -93,7 +125,7 @@ async def test_the_members_of_a_group(serve: Serve):
         assert {node["state"] for node in rest["items"]} == {"blocked"}
         assert len((await server.user.get(f"{path}?status=blocked")).json()["items"]) == 5
         assert (await server.user.get(f"{path}?status=failed")).json() == {"items": [], "next": None}
-        assert (await server.user.get(f"{JOBS}/{job}/groups/g99/tasks")).status_code == 404
+        assert (await server.user.get(f"{JOBS}/{job}/groups/g{2**40}/tasks")).status_code == 404
         assert (await server.user.get(f"{JOBS}/{job}/groups/x/tasks")).status_code == 422
 
 
@@ -119,8 +151,8 @@ async def test_bars_over_time(serve: Serve):
         for row in items:
             [span] = row["attempts"]
             assert span["started_at"] <= span["finished_at"]
-        assert (items[0]["name"], items[1]["group"]) == ("token=[redacted]", "g1")
-        of_group = (await server.viewer.get(f"{JOBS}/{job}/gantt?group=g1")).json()
+        assert (items[0]["name"], items[1]["group"]) == ("token=[redacted]", f"g{ids[1]}")
+        of_group = (await server.viewer.get(f"{JOBS}/{job}/gantt?group=g{ids[1]}")).json()
         assert [row["id"] for row in of_group["items"]] == ids[1:4]
 
 
@@ -136,7 +168,7 @@ async def test_a_large_job_answers_within_a_second(serve: Serve):
         for what, path in {
             "groups, at first": "groups",
             "groups, again": "groups",
-            "members": "groups/g1/tasks",
+            "members": f"groups/g{ids[1]}/tasks",
             "bars": "gantt",
         }.items():
             began, worked = time.perf_counter(), time.process_time()

@@ -1,7 +1,11 @@
 """/jobs over HTTP."""
 
+import httpx
 import pytest
 
+from headrace.server import job_searching
+from headrace.server.job_searching import FoundJobs, JobSearch, search_jobs
+from headrace.store.base import Store
 from headrace.testing import adrain
 from tests.server.routed import routed
 from tests.server.serving import Serve
@@ -83,6 +87,96 @@ async def test_cancel_retry_and_add(serve: Serve):
         assert (again.status_code, len(again.json()["ids"])) == (200, 3)
         assert (await server.user.post(f"{place}/retry-failed")).status_code == 409
         assert (await server.user.post(f"{JOBS}/{2**40}/cancel")).status_code == 404
+
+
+async def test_jobs_by_name(serve: Serve):
+    async with routed(serve) as server:
+        names = ["nightly", "Nightly report", "weekly", "nightly", "password=hunter2 import"]
+        tasks = [{"name": "add", "args": [1, 2]}]
+        made = [(await server.user.post(JOBS, json={"name": name, "tasks": tasks})).json()["id"] for name in names]
+        others = (await server.other.post(JOBS, json={"name": "nightly", "tasks": tasks})).json()["id"]
+        await server.admin.post(f"{JOBS}/{made[0]}/cancel")
+
+        async def found(who: httpx.AsyncClient, **query: object) -> set[int]:
+            answer = await who.get(JOBS, params=query)
+            assert answer.status_code == 200, answer.text
+            assert (answer.json()["next"], answer.json()["complete"]) == (None, True)
+            return {item["id"] for item in answer.json()["items"]}
+
+        assert await found(server.admin, name="nightly") == {made[0], made[3], others}
+        assert await found(server.user, name="nightly") == {made[0], made[3]}
+        assert await found(server.admin, name="nightly", owner="other") == {others}
+        assert await found(server.admin, name="nightly", state="cancelled") == {made[0]}
+        assert await found(server.admin, name="night*", owner="user") == {made[0], made[3]}
+        assert await found(server.admin, name="*") == {*made, others}
+        assert await found(server.admin, name="no such") == set()
+        assert await found(server.admin, text="REPORT night") == {made[1]}
+        assert await found(server.user, text="nightly", state="pending") == {made[1], made[3]}
+        assert await found(server.admin, text=str(made[2])) == {made[2]}
+        # Nobody finds by what nobody is shown.
+        assert await found(server.admin, text="import") == {made[4]}
+        assert await found(server.admin, text="hunter2") == set()
+
+        place, pages = None, []
+        while True:
+            asked = {"name": "nightly", "limit": 1, **({} if place is None else {"cursor": place})}
+            page = (await server.admin.get(JOBS, params=asked)).json()
+            pages += [item["id"] for item in page["items"]]
+            if (place := page["next"]) is None:
+                break
+        assert pages == sorted([made[0], made[3], others], reverse=True)
+
+
+async def test_a_look_for_jobs_keeps_its_time_and_can_be_gone_on_with(serve: Serve):
+    async with routed(serve) as server:
+        for number in range(3):
+            await server.app.jobs.acreate(f"job {number}", [])
+        wanted = JobSearch(name="job 0*", text=None, states=(), owner=None, shown=str)
+
+        async def look(store: Store, below: int | None) -> FoundJobs:
+            return await search_jobs(store, wanted, below=below, limit=10, seconds=0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(job_searching, "_FIRST", 1)
+            below, looks, names = None, 0, []
+            while True:
+                found = await server.app.engine.run(lambda store, below=below: look(store, below))
+                looks += 1
+                names += [record.name for record in found.records]
+                assert found.complete == (found.below is None)
+                if (below := found.below) is None:
+                    break
+        # One job a look, and one look that finds nothing behind the last.
+        assert (names, looks) == (["job 0"], 4)
+
+
+async def test_what_its_end_enqueues(serve: Serve):
+    async with routed(serve) as server:
+        app = server.app
+        add, fail, greet = (app.get_task(name) for name in ("add", "fail", "greet"))
+
+        async def hooks(id: int) -> dict[str, object]:
+            return (await server.viewer.get(f"{JOBS}/{id}")).json()["hooks"]
+
+        plain = await app.jobs.acreate("plain", [add.prepare(1, 2)])
+        assert await hooks(plain.id) == {"on_success": None, "on_failure": None}
+        made = await app.jobs.acreate("both", [add.prepare(1, 2)], on_success=greet.s("ada"), on_failure=fail.s())
+        waiting = {
+            "on_success": {"task": "greet", "status": "waiting"},
+            "on_failure": {"task": "fail", "status": "waiting"},
+        }
+        assert await hooks(made.id) == waiting
+        await adrain(app)
+        assert await hooks(made.id) == {
+            "on_success": {"task": "greet", "status": "enqueued"},
+            "on_failure": {"task": "fail", "status": "passed_over"},
+        }
+        failing = await app.jobs.acreate("fails", [fail.prepare()], on_failure=greet.s("bob"))
+        await adrain(app, raise_on_failure=False)
+        assert await hooks(failing.id) == {"on_success": None, "on_failure": {"task": "greet", "status": "enqueued"}}
+        # Another run of it has an end of its own.
+        await app.jobs.aretry_failed(failing.id)
+        assert await hooks(failing.id) == {"on_success": None, "on_failure": {"task": "greet", "status": "waiting"}}
 
 
 async def test_pages_of_jobs(serve: Serve):

@@ -1,12 +1,16 @@
 """What comes over the ledger, by hand: held to what the server's app declares, bounded, and shown as pages show it."""
 
-from datetime import UTC, datetime
+import contextlib
+import sqlite3
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
+from headrace import Limit, Queue, Rate, current
 from headrace.core.accounts import Scope
 from headrace.core.errors import EnqueueError
+from headrace.core.limits import gates_from_json
 from headrace.core.live import JobLine, TaskHead
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter
@@ -83,6 +87,97 @@ async def test_pool_kind_and_owner_are_the_servers(serve_sqlite: Serve):
         assert {task.owner for task in found} == {"user"}
         assert {task.pool for task in found} == {"coroutine"}
         assert len(found) == 3
+
+
+def gates_of(server: Serving, id: int) -> set[tuple[str, str, int]]:
+    """What is stored: of a gate no record speaks."""
+    with contextlib.closing(sqlite3.connect(server.app.url.removeprefix("sqlite:///"))) as connection:
+        ((text,),) = connection.execute("SELECT gates FROM headrace_tasks WHERE id = ?", (id,)).fetchall()
+    return {(gate.kind, gate.key, gate.n) for gate in gates_from_json(text)}
+
+
+async def test_declared_limits_hold_for_whoever_leaves_them_out(serve_sqlite: Serve):
+    """By the app of the server, as over REST: what a client adds holds as well, what it says of the same key does
+    not. An operator may leave them out: limits are theirs to set."""
+    app = make_app(serve_sqlite.url, queues={"narrow": Queue(limit=Limit(3))})
+
+    @app.task(name="mail", limit=Limit(2, key="user-{user_id}"), rate=Rate(5, per=1), order_key="{user_id}")
+    async def mail(user_id: int, text: str = "") -> None: ...
+
+    given = {"name": "mail", "arguments": '{"user_id":7}'}
+    declared = {("limit", "user-7", 2), ("rate", "mail", 5), ("order", "7", 1)}
+
+    async def stored(person: Any, **more: Any) -> set[tuple[str, str, int]]:
+        answer = await call(person, "enqueue", tasks=[{**given, **more}])
+        assert answer.status_code == 200, answer.text
+        return gates_of(server, answer.json()[0][0])
+
+    async with routed(serve_sqlite, app) as server:
+        assert await stored(server.user) == declared
+        wide = [{"kind": "limit", "key": "user-7", "n": 99}, {"kind": "limit", "key": "mine", "n": 1}]
+        assert await stored(server.user, gates=wide) == declared | {("limit", "mine", 1)}
+        mine = [{"kind": "order", "key": "mine"}]
+        assert await stored(server.user, gates=mine) == declared - {("order", "7", 1)} | {("order", "mine", 1)}
+        assert await stored(server.user, queue="narrow") == declared | {("limit", "queue:narrow", 3)}
+        assert await stored(server.operator) == set()
+        job = {"name": "j", "tasks": [given]}
+        made = (await call(server.user, "create_job", job=job)).json()
+        assert gates_of(server, made[1][0][0]) == declared
+        sealed = await call(server.user, "enqueue", tasks=[{**given, "codec": "aes/1", "arguments": "sealed"}])
+        assert sealed.status_code == 422
+        assert "has not the codec 'aes/1'" in sealed.json()["detail"]
+        plain = await call(server.user, "enqueue", tasks=[{**WIRED, "codec": "aes/1", "arguments": "sealed"}])
+        assert plain.status_code == 200  # the worker may have the key
+
+
+async def test_arguments_are_checked_before_anything_is_written(serve_sqlite: Serve):
+    """As the worker would, of whatever the server's app knows; also for operators."""
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="many")
+    async def many(parts: list[int], *rest: int, day: date | None = None, **more: str) -> None: ...
+
+    wrong: list[tuple[str, str, str]] = [
+        ("add", '{"a":1}', "'b' is missing"),
+        ("add", '{"a":1,"b":"x"}', "'b'"),
+        ("add", '{"a":1,"b":2,"c":3}', "no parameter 'c'"),
+        ("add", "[1,2]", "task add"),
+        ("add", "{", "task add"),
+        ("hello", "{}", "'name' is missing"),
+        ("many", '{"parts":[1,"x"]}', "parts"),
+        ("many", '{"parts":[],"day":"soon"}', "day"),
+    ]
+    async with routed(serve_sqlite, app) as server:
+        for name, arguments, said in wrong:
+            bad = {"name": name, "arguments": arguments}
+            for person in (server.user, server.operator):
+                answer = await call(person, "enqueue", tasks=[WIRED, bad])
+                assert (answer.status_code, answer.json()["error"]) == (422, "ArgumentError"), (bad, answer.text)
+                assert said in answer.json()["detail"]
+                assert (await call(person, "create_job", job={"name": "j", "tasks": [bad]})).status_code == 422
+        assert await app.tasks.alist() == []
+        fits = '{"*":[3,4],"day":"2026-05-01","parts":[1],"word":"x"}'
+        assert (await call(server.user, "enqueue", tasks=[{"name": "many", "arguments": fits}])).status_code == 200
+
+
+async def test_arguments_that_results_give_are_not_missed(serve_sqlite: Serve):
+    """A workflow over the ledger: what is given is checked, what comes is not missed, what nobody gives is."""
+    one, into_b = {"task": 0, "local": True, "input": 0}, '{"inputs":[{"at":"b","shape":"one"}]}'
+    into_list = '{"inputs":[{"at":["parts",1],"shape":"one"}]}'
+    cases: list[tuple[str, str, str, int]] = [
+        ("add", '{"a":1}', into_b, 200),
+        ("add", '{"a":"x"}', into_b, 422),
+        ("add", "{}", into_b, 422),
+        ("add", "[]", into_b, 422),
+        ("total", '{"parts":[1,null]}', into_list, 200),
+        ("add", '{"a":1}', '{"inputs":[{"shape":"one"}]}', 422),
+        ("add", '{"a":1}', '{"inputs":7}', 422),
+    ]
+    async with routed(serve_sqlite) as server:
+        for name, arguments, options, status in cases:
+            second = {"name": name, "arguments": arguments, "options": options, "after": [one]}
+            answer = await call(server.user, "create_job", job={"name": "j", "tasks": [WIRED, second]})
+            assert answer.status_code == status, (name, arguments, options, answer.text)
 
 
 @pytest.mark.requirement("K106")
@@ -186,17 +281,20 @@ async def test_what_was_written_with_its_secrets_is_shown_without_them(serve_sql
 async def test_bounds(serve: Serve):
     async with routed(serve) as server:
         ids = [(await call(server.user, "enqueue", tasks=[WIRED])).json()[0][0] for _ in range(3)]
-        for limit, n in ((0, 1), (-5, 1), (2, 2), (10**30, 3)):
+        for limit, n in ((1, 1), (2, 2), (1000, 3)):
             assert len((await call(server.user, "list", criteria={"limit": limit})).json()) == n
         job = (await call(server.user, "create_job", job={"name": "j", "tasks": [WIRED]})).json()[0]
-        for limit in (-1, 0, 10**30):
-            assert len((await call(server.user, "outline", job=job, limit=limit)).json()) == 1
+        assert len((await call(server.user, "outline", job=job, limit=10_000)).json()) == 1
         refused: list[tuple[str, dict[str, Any]]] = [
             *(("get", {"ids": [*ids, id]}) for id in (0, -1, 2**63)),
             *(("cancel", {"ids": [id]}) for id in (0, 2**63)),
             *(("attempts", {"task": id}) for id in (0, 2**63)),
             *(("get_job", {"job": id}) for id in (0, 2**63)),
             ("get", {"ids": [ids[0]] * 1001}),
+            *(("list", {"criteria": {"limit": limit}}) for limit in (-5, 0, 1001, 10**30)),
+            *(("list_jobs", {"limit": limit}) for limit in (0, 1001)),
+            *(("logs", {"task": ids[0], "limit": limit}) for limit in (0, 1001)),
+            *(("outline", {"job": job, "limit": limit}) for limit in (-1, 0, 10_001)),
             ("outline", {"job": job, "after": 2**63}),
             ("list", {"criteria": {"job": 2**63}}),
             ("enqueue", {"tasks": [{**WIRED, "delay": "nan"}]}),
@@ -222,6 +320,34 @@ async def test_an_app_may_ask_for_more_than_one_call_answers(serve_sqlite: Serve
         listed = await app.engine.run(lambda store: store.list(TaskFilter(limit=5000)))
         assert sorted(record.id for record in listed) == sorted(ids)
         assert len(await app.engine.run(lambda store: store.list(TaskFilter(limit=1001)))) == 1001
+
+
+async def test_jobs_and_lines_come_in_as_many_pages_as_are_asked_for(
+    serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch
+):
+    """With pages of three, so that few rows are many pages; the server refuses what is larger than its own."""
+    monkeypatch.setattr("headrace.store.http.store.MOST_AT_ONCE", 3)
+    monkeypatch.setattr("headrace.server.ledger.bounds.MOST_AT_ONCE", 3)
+    app = make_app(serve_sqlite.url)
+
+    @app.task(name="talk")
+    async def talk() -> None:
+        for n in range(8):
+            current.log(f"line {n}")
+
+    async with routed(serve_sqlite, app) as server, remote(server, "operator") as [far]:
+        jobs = [(await app.jobs.acreate(f"job {n}", [talk.prepare()])).id for n in range(7)]
+        await adrain(app)
+        found = await far.jobs.alist(limit=5)
+        assert [job.id for job in found] == jobs[:1:-1]
+        assert [job.id for job in await far.jobs.alist(limit=5000)] == jobs[::-1]
+        (task,) = [row.id for row in await far.engine.run(lambda store: store.outline(jobs[0], limit=50_000))]
+        assert [line.line for line in await far.tasks.alogs(task, limit=5000)] == [f"line {n}" for n in range(8)]
+        assert len(await far.tasks.alogs(task, limit=4)) == 4
+        assert [line.line for line in await far.tasks.alogs(task, after=5, limit=100)] == ["line 6", "line 7"]
+        lines = await far.engine.run(lambda store: store.job_lines(jobs[0], limit=5000))
+        assert [line.seq for line in lines] == list(range(8))
+        assert await far.jobs.alist(limit=0) == []
 
 
 async def test_a_schedule_over_the_ledger_runs_what_its_maker_may_run(serve_sqlite: Serve):

@@ -1,12 +1,15 @@
 """A user's token, in the hands of somebody who means harm: no way around approval, and none to what is another's."""
 
 import dataclasses
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from headrace import App
 from headrace.core.schedule import NewSchedule
+from headrace.server.auditing import audited
 from tests.server.routed import make_app, routed
 from tests.server.serving import Serve, Serving
 
@@ -175,6 +178,43 @@ async def test_a_schedule_is_no_way_around_approval(serve: Serve):
         fired = await server.admin.post(f"{made}/w/run")
         assert await state(server, fired.json()["task"]) == "pending"
         assert (await server.operator.delete(f"{made}/w")).status_code == 204
+
+
+@pytest.mark.requirement("K71")
+async def test_a_schedule_that_changes_after_it_was_looked_at_is_not_run(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    """K71: between the look at its task and the act an admin makes another task of it: 409, and nothing runs."""
+
+    @asynccontextmanager
+    async def meanwhile(app: App, *given: Any) -> AsyncGenerator[None]:
+        async with audited(app, *given):
+            await app.schedules.aset("a", task=app.get_task("wipe").prepare())
+            yield
+
+    async with routed(serve, guarded(serve.url)) as server:
+        app, add = server.app, server.app.get_task("add").prepare(1, 2)
+        given = {"name": "a", "task": "add", "args": [1, 2], "every": 3600, "paused": True}
+        assert (await server.operator.post(f"{V1}/schedules", json=given)).status_code == 201
+        acts = [
+            ("POST", f"{V1}/schedules/a/run", None),
+            ("POST", f"{V1}/schedules/a/resume", None),
+            ("PATCH", f"{V1}/schedules/a", {"every": 60}),
+            ("POST", f"{V1}/ledger/run_schedule", {"name": "a"}),
+            ("POST", f"{V1}/ledger/resume_schedule", {"name": "a"}),
+        ]
+        for method, path, body in acts:
+            await app.schedules.aset("a", task=add)
+            with monkeypatch.context() as patched:
+                for module in ("schedules", "ledger"):
+                    patched.setattr(f"headrace.server.routes.{module}.audited", meanwhile)
+                answer = await server.operator.request(method, path, json=body)
+            assert (answer.status_code, "somebody else" in answer.json()["detail"]) == (409, True), (path, answer.text)
+            kept = (await app.schedules.aget("a")).record
+            assert (kept.task.name, kept.paused, '"seconds":3600.0' in kept.cadence) == ("wipe", True, True), path
+        assert await app.tasks.alist() == []
+        stale = {"name": "a", "expected": [1, 1]}
+        await app.schedules.aset("a", task=add)
+        assert (await server.operator.post(f"{V1}/ledger/run_schedule", json=stale)).status_code == 409
+        assert (await server.operator.post(f"{V1}/ledger/run_schedule", json={"name": "a"})).status_code == 200
 
 
 @pytest.mark.requirement("K71")

@@ -246,6 +246,14 @@ async def test_lines_by_a_word_and_as_a_file(serve: Serve):
         assert len(errors["items"]) == 500
         rest = (await server.user.get(f"{TASKS}/{id}/logs?stream=error&limit=500&cursor={errors['next']}")).json()
         assert (len(rest["items"]), rest["next"]) == (200, None)
+        whole = (await server.user.get(f"{TASKS}/{id}/logs?limit=5000")).json()
+        assert (len(whole["items"]), whole["next"]) == (1400, None)
+        places = [(line["claim_no"], line["seq"]) for line in whole["items"]]
+        assert places == [(claim, seq) for claim in (1, 2) for seq in range(700)]
+        most = (await server.user.get(f"{TASKS}/{id}/logs?limit=1300")).json()
+        behind = (await server.user.get(f"{TASKS}/{id}/logs?limit=1300&cursor={most['next']}")).json()
+        assert most["items"] + behind["items"] == whole["items"]
+        assert (await server.user.get(f"{TASKS}/{id}/logs?limit=5001")).status_code == 422
         file = await server.user.get(f"{TASKS}/{id}/logs/download")
         assert file.headers["content-type"] == "text/plain; charset=utf-8"
         assert file.headers["content-disposition"] == f'attachment; filename="task-{id}.log"'

@@ -2,15 +2,19 @@
 
 import asyncio
 import builtins
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from headrace import current
+from headrace.core.breaker import BreakerRecord, BreakerStatus
+from headrace.server.breaker_history import history_of
 from headrace.server.probes import KEPT_FOR, Probes
 from headrace.testing import adrain
 from tests.server.routed import make_app, routed
 from tests.server.serving import Serve
+from tests.support.waiting import eventually
 
 V1 = "/api/v1"
 
@@ -37,6 +41,31 @@ async def test_queues(serve: Serve):
         lifted = await server.operator.put(f"{V1}/queues/mail/rate", json={"n": None})
         assert (lifted.json()["limit"], lifted.json()["rate"]) == (None, None)
         assert (await adrain(server.app)).completed == 1
+
+
+async def test_a_schedule_keeps_the_queue_and_the_priority_that_were_chosen_for_it(serve: Serve):
+    async with routed(serve) as server:
+        given = {"name": "chosen", "task": "greet", "args": ["ada"], "every": 3600, "queue": "slow", "priority": 7}
+        place = (await server.operator.post(f"{V1}/schedules", json=given)).headers["Location"]
+
+        async def changed(**change: Any) -> tuple[str, str, int]:
+            answer = await server.operator.patch(place, json=change)
+            assert answer.status_code == 200, answer.text
+            record = (await server.app.schedules.aget(answer.json()["name"])).record
+            assert record.task.queue == answer.json()["queue"]
+            return record.task.name, record.task.queue, record.task.priority
+
+        assert await changed(task="greet", args=["bob"]) == ("greet", "slow", 7)
+        assert await changed(task="add", args=[1, 2]) == ("add", "slow", 7)
+        assert await changed(jitter=5) == ("add", "slow", 7)
+        fired = (await server.operator.post(f"{place}/run")).json()["task"]
+        assert (await server.app.tasks.aget(fired)).queue == "slow"
+
+        # What was never chosen is that of its task.
+        given = {"name": "plain", "task": "greet", "args": ["ada"], "every": 3600}
+        place = (await server.operator.post(f"{V1}/schedules", json=given)).headers["Location"]
+        assert await changed(task="greet", args=["bob"]) == ("greet", "mail", 0)
+        assert await changed(task="add", args=[1, 2]) == ("add", "default", 0)
 
 
 @pytest.mark.requirement("R105")
@@ -86,6 +115,73 @@ async def test_breakers(serve: Serve):
         assert (await server.operator.post(f"{V1}/breakers/chat/reset")).json()["status"] == "closed"
         timed = (await server.operator.post(f"{V1}/breakers/chat/open", json={"timeout": 600})).json()
         assert (timed["forced"], timed["until"] is not None) == (False, True)
+
+
+async def test_the_history_of_a_breaker(serve: Serve):
+    async with routed(serve) as server:
+        run = server.app.engine.run
+        history = f"{V1}/breakers/chat/history"
+
+        async def told(who: str = "operator") -> list[tuple[object, ...]]:
+            answer = await server.of(who).get(history)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["complete"] is True
+            return [(item["act"], item["by"], item["source"], item["calls"]) for item in answer.json()["items"]]
+
+        opened = await run(lambda store: store.open_breaker("chat", by="w1", timeout=0.05, calls=12, failures=7))
+        assert ("opened", "w1", "ledger", 12) in await told()
+
+        async def is_over() -> bool:
+            return await run(lambda store: store.probe_breaker("chat", by="w2", revision=opened.revision, patience=60))
+
+        await eventually(is_over)
+        half_open = ("half_open", None, "ledger", None)
+        assert await told() == [half_open, ("opened", "w1", "ledger", 12)]
+        assert await run(lambda store: store.close_breaker("chat", by="w2", revision=opened.revision))
+        await server.operator.post(f"{V1}/breakers/chat/open")
+        # It changes nothing, and was done all the same.
+        await server.admin.post(f"{V1}/breakers/chat/open")
+        await server.operator.post(f"{V1}/breakers/chat/reset")
+        assert await told() == [
+            ("reset", "operator", "audit", None),
+            ("opened", "admin", "audit", None),
+            ("opened", "operator", "audit", None),
+            ("closed", "w2", "ledger", None),
+            half_open,
+            ("opened", "w1", "ledger", 12),
+        ]
+        # What was tried is on a list that is not for everybody.
+        assert (
+            await told("viewer")
+            == await told("user")
+            == [
+                ("closed", "operator", "ledger", None),
+                ("opened", "operator", "ledger", None),
+                ("closed", "w2", "ledger", None),
+                half_open,
+                ("opened", "w1", "ledger", 12),
+            ]
+        )
+        for n in range(100):
+            await run(lambda store, n=n: store.reset_breaker("chat", by=f"w{n}"))
+        body = (await server.viewer.get(history)).json()
+        assert body["complete"] is False
+        assert [item["by"] for item in body["items"][:2]] == ["w99", "w98"]
+        assert len([item for item in body["items"] if item["source"] == "ledger"]) == 100
+
+
+def test_the_last_change_is_told_of_a_breaker_whose_changes_were_not_kept() -> None:
+    at = datetime(2026, 5, 1, 8, tzinfo=UTC)
+    record = BreakerRecord(
+        service="chat", status=BreakerStatus.HALF_OPEN, forced=False, until=at + timedelta(minutes=1), probe_by=None,
+        calls=9, failures=9, revision=7, changed_at=at, changed_by="w1",
+    )  # fmt: skip
+    told = history_of(record, [], [], now=at + timedelta(minutes=5))
+    assert [(item.act, item.at, item.calls) for item in told.items] == [
+        ("half_open", at + timedelta(minutes=1), None),
+        ("opened", at, 9),
+    ]
+    assert not told.complete
 
 
 async def test_an_event_lets_a_task_go_on(serve: Serve):

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.server.overview.buckets import Buckets
+from headrace.server.overview.buckets import Bucket, Buckets
 from headrace.server.overview.percentiles import percentiles
 from headrace.server.overview.ranges import RANGES
 from headrace.store.figures import EndedTask, OutcomeSum
@@ -114,6 +114,18 @@ async def test_what_it_shows(serve: Serve, range: str) -> None:
         assert "hunter2" not in answer.text
 
 
+async def test_a_count_that_stopped_says_so(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dead letters of all are looked at from the last on, for a while: one's own may be behind."""
+    monkeypatch.setattr("headrace.server.overview.looking.COUNTED_AT_MOST", 2)
+    async with routed(serve) as server:
+        fail = server.app.get_task("fail").prepare()
+        for owner, n in (("user", 1), ("other", 3)):
+            await server.app.engine.enqueue([dataclasses.replace(fail, owner=owner)] * n)
+            await adrain(server.app, raise_on_failure=False)
+        assert (await server.user.get("/api/v1/overview")).json()["dead_letters"] == {"n": 0, "more": True}
+        assert (await server.other.get("/api/v1/overview")).json()["dead_letters"] == {"n": 2, "more": True}
+
+
 async def test_a_user_sees_their_own_in_it(serve: Serve) -> None:
     async with routed(serve) as server:
         fail = server.app.get_task("fail")
@@ -131,6 +143,58 @@ async def test_a_user_sees_their_own_in_it(serve: Serve) -> None:
         assert body["latency"]["sampled"] == 1
         assert "zebra" not in answer.text
         assert (await server.operator.get("/api/v1/overview")).json()["finished"]["totals"]["failed"] == 3
+
+
+def test_more_queues_than_a_bucket_keeps_apart_are_counted_together() -> None:
+    bucket = Bucket(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    for number in range(2000):
+        bucket.count(f"queue {number}", "task", "completed", 2)
+    assert bucket.of_queue("queue 1999")["completed"] == 2
+    assert not bucket.cut
+    bucket.count("queue 2000", "task", "completed", 5)
+    assert bucket.cut
+    assert bucket.of_queue("queue 2000")["completed"] == 0
+    assert bucket.outcomes["completed"] == 4005
+
+
+async def test_rates_of_one_queue(serve: Serve) -> None:
+    async with routed(serve) as server:
+        counts = [("w", "mail", "greet", "completed", 30), ("w", "mail", "fail", "failed", 3)]
+        many = [("w", "default", f"task {n}", "completed", 100) for n in range(600)]
+        await server.app.engine.run(
+            lambda store: store.count_outcomes([*many, *counts, ("v", "mail", "a", "completed", 7)])
+        )
+
+        async def read() -> dict[str, Any] | None:
+            found = await server.viewer.get("/api/v1/queues/mail/rates?range=1h")
+            assert found.status_code == 200, found.text
+            return found.json() if found.json()["complete"] else None
+
+        body = await eventually(read)
+        assert body is not None
+        assert (body["queue"], body["range"], body["bucket"], body["whose"]) == ("mail", "1h", 60, "all")
+        # However many names others have.
+        assert body["totals"] == {"completed": 37, "failed": 3, "cancelled": 0, "rejected": 0}
+        assert len(body["series"]) == 60
+        assert sum(each["completed"] for each in body["series"]) == 37
+        assert sum(each["failed"] for each in body["series"][-2:]) == 3  # now, or a minute ago
+        assert body["per_second"] > 0
+        unknown = (await server.viewer.get("/api/v1/queues/no-such/rates?range=5m")).json()
+        assert unknown["totals"]["completed"] == 0
+        assert len(unknown["series"]) == 5
+        assert (await server.viewer.get("/api/v1/queues/mail/rates?range=2h")).status_code == 422
+        assert (await server.viewer.get("/api/v1/queues/a,b/rates")).status_code == 422
+
+
+async def test_a_user_sees_the_rates_of_their_own(serve: Serve) -> None:
+    async with routed(serve) as server:
+        add = server.app.get_task("add")
+        mine, others = (dataclasses.replace(add.prepare(1, 2), owner=owner) for owner in ("user", "other"))
+        await server.app.engine.enqueue([mine, others, others])
+        await adrain(server.app)
+        await server.app.engine.run(lambda store: store.count_outcomes([("w", "default", "add", "completed", 3)]))
+        body = (await server.user.get("/api/v1/queues/default/rates")).json()
+        assert (body["whose"], body["totals"]["completed"]) == ("own", 1)
 
 
 async def test_figures_are_shared_for_a_second(serve_sqlite: Serve) -> None:

@@ -224,12 +224,19 @@ def test_what_cannot_be_served_is_said_with_what_to_do(sqlite_url: str, tmp_path
         port = str(taken.getsockname()[1])
         in_use, open_door = ("--port", port), ("--no-auth", "--host", "0.0.0.0", "--port", "0")
         said = refusals(
-            tmp_path, sqlite_url, ("server", *in_use), ("up", *in_use), ("server", *open_door), ("up", *open_door)
+            tmp_path,
+            sqlite_url,
+            ("server", *in_use),
+            ("up", *in_use),
+            ("server", *open_door),
+            ("up", *open_door),
+            ("up", "--trust-proxy", "the proxy"),
         )
-    assert len(said) == 4, said
+    assert len(said) == 5, said
     assert all(each.endswith("ended with 2\n") and "Traceback" not in each for each in said), said
     assert all(f"port {port} on 127.0.0.1 is in use" in each and "--port" in each for each in said[:2]), said
-    assert all("--no-auth-for-everyone" in each for each in said[2:]), said
+    assert all("--no-auth-for-everyone" in each for each in said[2:4]), said
+    assert "--trust-proxy takes the address or the network of a proxy" in said[4]
 
 
 def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
@@ -240,12 +247,21 @@ def test_no_auth_serves_without_users(sqlite_url: str, tmp_path: Path):
         assert server.stop(signal.SIGINT) == 0
 
 
-@pytest.mark.parametrize("trusted", [(), ("--trust-proxy", "127.0.0.1")])
-def test_forwarded_headers_count_only_from_a_proxy_that_was_named(tmp_path: Path, trusted: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("words", "trusted"),
+    [
+        (("server",), False),
+        (("server", "--trust-proxy", "127.0.0.1"), True),
+        (("up", "--children", "0", "--trust-proxy", "192.0.2.200", "--trust-proxy", "127.0.0.1"), True),
+    ],
+)
+def test_forwarded_headers_count_only_from_a_proxy_that_was_named(
+    tmp_path: Path, words: tuple[str, ...], trusted: bool
+) -> None:
     """Otherwise everybody has as many addresses as they like, and the rate limit holds for nobody."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     variables = {"HEADRACE_RATE_LIMIT": "3", "FORWARDED_ALLOW_IPS": "*"}
-    with command(tmp_path, url, "server", *trusted, **variables) as running:
+    with command(tmp_path, url, *words, **variables) as running:
         codes = [
             httpx.get(f"{running.url}/api/docs", headers={"X-Forwarded-For": f"192.0.2.{number}"}).status_code
             for number in range(5)

@@ -18,7 +18,9 @@ async def test_a_parameter_that_a_route_does_not_have(serve_sqlite: Serve):
         body = answer.json()
         assert "'state', 'x'" in body["detail"]
         assert [wrong["pointer"] for wrong in body["errors"]] == ["/state", "/x"]
-        assert "status" in body["errors"][0]["detail"]
+        assert "did you mean 'status'?" in body["errors"][0]["detail"]
+        assert "did you mean 'status'?" in body["detail"]
+        assert "did you mean" not in body["errors"][1]["detail"]
         assert (await server.viewer.get(f"{TASKS}?status=failed&limit=5")).status_code == 200
         assert (await server.viewer.get("/api/v1/queues?limit=1")).json()["detail"].endswith("it has none")
         assert (await server.nobody.get("/live?x=1")).status_code == 422
@@ -49,11 +51,30 @@ async def test_the_place_of_what_is_wrong_in_a_batch(serve: Serve):
         assert body["error"] == "ArgumentError"
         unknown = await server.user.post(f"{TASKS}/batch", json={"tasks": [good, {"name": "nothing"}]})
         assert unknown.json()["errors"][0]["pointer"] == "/tasks/1"
+        strays = await server.user.post(f"{TASKS}/batch", json={"tasks": [good, {**good, "job": 999}]})
+        assert (strays.status_code, strays.json()["errors"][0]["pointer"]) == (404, "/tasks/1")
         job = await server.user.post("/api/v1/jobs", json={"name": "j", "tasks": [good, bad]})
         assert (job.status_code, job.json()["errors"][0]["pointer"]) == (422, "/tasks/1")
         loose = await server.user.post("/api/v1/jobs", json={"name": "j", "tasks": [good, {**good, "after": ["a"]}]})
         assert (loose.status_code, loose.json()["errors"][0]["pointer"]) == (422, "/tasks/1")
         assert await server.app.tasks.alist() == []
+
+
+async def test_the_place_of_a_key_that_is_held(serve: Serve):
+    async with routed(serve) as server:
+        good = {"name": "add", "args": [1, 2]}
+        held = (await server.user.post(TASKS, json={**good, "unique": "mine"})).json()["id"]
+        taken = {**good, "unique": "mine", "on_conflict": "reject"}
+        answer = await server.user.post(f"{TASKS}/batch", json={"tasks": [good, taken]})
+        body = answer.json()
+        assert (answer.status_code, body["errors"][0]["pointer"]) == (409, "/tasks/1")
+        assert (body["error"], body["task_id"]) == ("DuplicateTask", held)
+        twice = [{**good, "idempotency_key": "k"}, good, {"name": "add", "args": [3, 4], "idempotency_key": "k"}]
+        answer = await server.user.post(f"{TASKS}/batch", json={"tasks": twice})
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/tasks/2")
+        assert [task.id for task in await server.app.tasks.alist()] == [held]
+        alone = await server.user.post(TASKS, json=taken)
+        assert (alone.status_code, "errors" in alone.json()) == (409, False)
 
 
 async def test_a_breaker_that_never_opened_is_not_reset(serve: Serve):

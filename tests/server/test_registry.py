@@ -1,13 +1,14 @@
 """What can be submitted: names, options and the schema of the arguments, for forms."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import jsonschema_rs
 from pydantic import BaseModel, Field
 
-from headrace import App, Limit, Rate, Retry
+from headrace import App, Limit, Queue, Rate, Retry
 from headrace.client.arguments import Arguments
 from headrace.client.schemas import schema_of
 from tests.server.serving import Serve
@@ -85,7 +86,7 @@ def test_annotations_that_cannot_be_read_are_free_json() -> None:
 
 
 def make_app(url: str) -> App:
-    app = App(url)
+    app = App(url, queues={"parcels": Queue()})
 
     @app.task(
         name="mail.send", aliases=["mail.post"], queue="mail", priority=3, timeout=30, approval="operator",
@@ -104,12 +105,58 @@ def make_app(url: str) -> App:
     return app
 
 
+class Connection(BaseModel):
+    host: str = "localhost"
+    password: str = "hunter2"
+    url: str = Field(default="amqp://app:hunter2@mq/x", examples=["amqp://app:hunter2@mq/y"])
+
+
+@dataclass(frozen=True)
+class Door:
+    code: int = 7
+    token: str = "hunter2"
+
+
+async def test_no_secret_stands_in_a_default(serve_sqlite: Serve) -> None:
+    """Neither in the text of the signature nor in the schema, however deep. What a form would take for a default is
+    left out: it would send the mark."""
+    app = App(serve_sqlite.url)
+
+    @app.task(name="load")
+    async def load(
+        dsn: str = "postgresql://app:hunter2@db/x",
+        to: Connection = Connection(),  # noqa: B008
+        through: list[Connection] | None = None,
+        door: Door = Door(),  # noqa: B008
+        options: dict[str, str] = {"api_key": "hunter2", "region": "eu"},  # noqa: B006
+        region: str = "eu",
+    ) -> None: ...
+
+    async with serve_sqlite(app=app) as server:
+        answer = await server.viewer.get("/api/v1/registry/load")
+        assert answer.status_code == 200
+        assert "hunter2" not in answer.text
+        found = answer.json()
+        assert "dsn: str = 'postgresql://app:[redacted]@db/x'" in found["signature"]
+        assert "region: str = 'eu'" in found["signature"]
+        properties = found["schema"]["properties"]
+        assert properties["region"]["default"] == "eu"
+        assert properties["through"]["default"] is None
+        assert not [name for name in ("dsn", "to", "door", "options") if "default" in properties[name]]
+        model = found["schema"]["$defs"]["Connection"]["properties"]
+        assert model["host"]["default"] == "localhost"
+        assert "default" not in model["password"]
+        assert not {"default", "examples"} & set(model["url"])
+        assert "[redacted]" not in str(found["schema"])
+
+
 async def test_what_a_caller_is_shown(serve_sqlite: Serve) -> None:
     async with serve_sqlite(app=make_app(serve_sqlite.url)) as server:
         answer = await server.user.get("/api/v1/registry")
         body = answer.json()
         assert [item["name"] for item in body["items"]] == ["mail.send", "odd"]
-        assert body["queues"] == ["default", "mail"]
+        # One that only the settings name as well.
+        assert body["queues"] == ["default", "mail", "parcels"]
         assert (body["commands"], body["commands_need_approval"]) == (True, True)
         send, odd = body["items"]
         assert (send["summary"], send["doc"]) == ("Send a letter.", "Send a letter.\n\nIt may take a while.")

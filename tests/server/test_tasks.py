@@ -325,7 +325,7 @@ async def test_a_users_command_waits_for_an_operator(serve: Serve):
         made = [(await server.user.post(TASKS, json=command)).json() for _ in range(2)]
         assert [task["state"] for task in made] == ["pending_approval"] * 2
         first, second = (f"{TASKS}/{task['id']}" for task in made)
-        waiting = {"status": "pending", "by": None, "at": None, "note": None}
+        waiting = {"status": "pending", "role": None, "by": None, "at": None, "note": None}
         assert (await server.user.get(first)).json()["approval"] == waiting
         for caller in (server.user, server.other, server.viewer):
             assert (await caller.post(f"{first}/approve")).status_code == 403

@@ -11,8 +11,11 @@ import asyncpg
 import pytest
 
 from headrace.core.errors import StoreUnavailable
+from headrace.core.states import TaskState
 from headrace.core.task import Key, NewJob, NewTask
+from headrace.store.expecting import Expected
 from headrace.store.postgres.enqueueing import document
+from headrace.store.removing import DeleteAnswer
 from headrace.testing.store_conformance.ledger import failed_for_good
 from tests.store.test_postgres_connection import WANTS, broken_rules, done, opened
 
@@ -110,3 +113,23 @@ async def test_critical_failures_of_one_job_do_not_wait_for_each_other_in_a_circ
             assert (found.state, found.open) == ("failed", 0)
         assert await broken_rules(store) == []
     assert statistics.median(took) < 0.9
+
+
+@pytest.mark.parametrize("act", ["retry", "delete"])
+async def test_an_act_that_waited_for_a_replay_does_not_undo_it(postgres_url: str, act: str) -> None:
+    """It found the dead letter and waits for its row; whoever had that commits. Then the row is somewhere else."""
+    async with opened(postgres_url) as store, connection(postgres_url) as other, connection(postgres_url) as looker:
+        (made,) = await store.enqueue([NewTask(name="t", dead_letter=True)])
+        (claim,) = await store.claim("w", WANTS)
+        await store.finish("w", [failed_for_good(claim, dead_letter=True)])
+        expected = Expected(states=(TaskState.FAILED,), until=await store.now())
+        transaction = other.transaction()
+        await transaction.start()
+        assert await other.fetchval("SELECT headrace.reopen_v1($1)", [made.id]) == [made.id]
+        late = asyncio.create_task(getattr(store, act)([made.id], expected=expected))
+        await somebody_waits(looker)
+        await transaction.commit()
+        assert await late == ([] if act == "retry" else {made.id: DeleteAnswer.CHANGED_MEANWHILE})
+        record = (await store.get([made.id]))[made.id]
+        assert (record.state, record.run_no) == (TaskState.PENDING, 2)
+        assert await broken_rules(store) == []

@@ -255,3 +255,48 @@ async def test_a_look_that_has_no_time_says_how_far_it_came(store_url: str) -> N
         assert found.looked.tasks + further.looked.tasks >= 2 * LATER
     finally:
         await store.close()
+
+
+_JOBS = """
+INSERT INTO {table} (id, name, created_at, owner)
+SELECT n, CASE WHEN n <= 2000 THEN 'old' WHEN n % 1000 = 0 THEN 'rare' ELSE 'bulk' END, {at},
+       CASE WHEN n % 1000 = 1 THEN 'ada' END
+FROM {series}
+"""
+
+
+def fill_jobs(url: str, first: int, last: int) -> None:
+    engine = engine_for(url)
+    sqlite = engine.dialect.name == "sqlite"
+    upto = f"SELECT {first} UNION ALL SELECT n + 1 FROM s WHERE n < {last}"
+    series = f"generate_series({first}, {last}) AS s(n)"
+    series = f"(WITH RECURSIVE s(n) AS ({upto}) SELECT n FROM s)" if sqlite else series
+    table, at = ("headrace_jobs", "1") if sqlite else ("headrace.jobs", "now()")
+    with engine.begin() as connection:
+        connection.execute(text(_JOBS.format(table=table, at=at, series=series)))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE" if sqlite else "VACUUM ANALYZE"))
+    engine.dispose()
+
+
+async def test_jobs_of_a_name_cost_the_same_behind_any_others(postgres_url: str) -> None:
+    """In pages touched: also of a name that was frequent, and long ago."""
+    queries = load_queries("headrace.store.postgres.sql")
+    store = connect(postgres_url)
+    await store.upgrade()
+    connection = await asyncpg.connect(postgres_url)
+
+    async def costs() -> dict[str, int]:
+        asked = {name: ("skim_jobs_of_name", (2**53, 10, name)) for name in ("old", "rare", "bulk", "nothing")}
+        asked["of ada"] = ("skim_jobs_of_owner", (2**53, 3, "ada"))
+        return {what: await buffers(connection, queries[query], *given) for what, (query, given) in asked.items()}
+
+    try:
+        fill_jobs(postgres_url, 1, 5_000)
+        few = await costs()
+        fill_jobs(postgres_url, 5_001, 60_000)
+        many = await costs()
+    finally:
+        await connection.close()
+        await store.close()
+    assert {what: (few[what], n) for what, n in many.items() if n > few[what] + 20} == {}

@@ -16,7 +16,7 @@ WHOLE = {
 # Counts all of it, for a person who asks.
 COUNTED = {"prunable"}
 # A page in the order of the primary key, which stops at its limit.
-PAGES = {"list_live", "list_job_ids", "live_names", "prune_audit"}
+PAGES = {"list_live", "list_job_ids", "skim_jobs", "live_names", "prune_audit"}
 # Looks over an index, which stop at their cap or at the next queue.
 CAPPED = {
     "queue_names", "ready_count", "scheduled_counts", "waiting_counts", "held_counts", "dead_letter_depth",

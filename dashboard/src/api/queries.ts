@@ -83,6 +83,7 @@ export function useListing<Item>(
     hasMore: query.hasNextPage,
     isLoadingMore: query.isFetchingNextPage,
     more: () => void query.fetchNextPage(),
-    refresh: () => void query.refetch(),
+    // What is under way is as good, and would never end where each new reason to look took its place.
+    refresh: () => void query.refetch({ cancelRefetch: false }),
   };
 }

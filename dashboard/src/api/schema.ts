@@ -53,8 +53,7 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description What was done to it by hand over the API, and its last change, the newest first. Changes that it made by itself
-         *     are not kept, but for the last one: it says so.
+         * @description Its last changes, by itself and by hand, the newest first; for operators also what was tried over the API.
          */
         get: operations["list_changes_api_v1_breakers__service__history_get"];
         put?: never;
@@ -260,6 +259,9 @@ export interface paths {
         /**
          * List Jobs
          * @description Jobs, newest first. A user's own.
+         *
+         *     `owner` and a whole `name` are served by an index. By the beginning of a name, and by words, jobs are looked at one
+         *     by one, for a short time: `complete` says whether that was enough, and `next` goes on from there.
          */
         get: operations["list_jobs_api_v1_jobs_get"];
         put?: never;
@@ -283,7 +285,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description A job with its counts.
+         * @description A job with its counts, and what its end enqueues.
          */
         get: operations["get_job_api_v1_jobs__id__get"];
         put?: never;
@@ -648,6 +650,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/queues/{name}/rates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rates
+         * @description What ended of it, by bucket of time; nothing of one that nobody has heard of. A user's own.
+         */
+        get: operations["get_rates_api_v1_queues__name__rates_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/queues/{name}/resume": {
         parameters: {
             query?: never;
@@ -988,7 +1010,7 @@ export interface paths {
         put?: never;
         /**
          * Submit Batch
-         * @description Submit up to 1,000 tasks, all of them or none.
+         * @description Submit up to 1,000 tasks, all of them or none. A refusal names the one that it is about by its place.
          */
         post: operations["submit_batch_api_v1_tasks_batch_post"];
         delete?: never;
@@ -1151,7 +1173,8 @@ export interface paths {
         };
         /**
          * List Attempts
-         * @description Every execution of the task, and every report that was refused.
+         * @description Every execution of the task, and every report that was refused, by claim: the last ones. The header `Link` leads
+         *     to those before them.
          */
         get: operations["list_attempts_api_v1_tasks__id__attempts_get"];
         put?: never;
@@ -1641,6 +1664,12 @@ export interface components {
             /** Note */
             note: string | null;
             /**
+             * Role
+             * @description Who decides has at least this role; null: that of an operator. One that the server does not know, as a workflow may ask for, is for admins to answer for
+             * @example operator
+             */
+            role: string | null;
+            /**
              * Status
              * @enum {string}
              */
@@ -1750,9 +1779,10 @@ export interface components {
         BreakerChange: {
             /**
              * Act
+             * @description half_open: its time was over, and it may be probed; reset: closed by hand, over the API
              * @enum {string}
              */
-            act: "opened" | "reset" | "closed";
+            act: "opened" | "half_open" | "closed" | "reset";
             /**
              * At
              * Format: date-time
@@ -1761,9 +1791,24 @@ export interface components {
             at: string;
             /**
              * By
-             * @description The person, or the worker
+             * @description The person, or the worker; null: nobody, its time was over
              */
-            by: string;
+            by: string | null;
+            /**
+             * Calls
+             * @description That whoever opened it had counted; null where nobody had
+             */
+            calls: number | null;
+            /**
+             * Failures
+             * @description Of these calls
+             */
+            failures: number | null;
+            /**
+             * Forced
+             * @description Opened by hand, until it is reset
+             */
+            forced: boolean;
             /**
              * Outcome
              * @description `done`, or what went wrong; null: begun, and nobody said how it ended
@@ -1771,7 +1816,7 @@ export interface components {
             outcome: string | null;
             /**
              * Source
-             * @description audit: by hand, over the API; ledger: its last change
+             * @description audit: by hand, over the API; ledger: by itself, by the command line or by code
              * @enum {string}
              */
             source: "audit" | "ledger";
@@ -1780,12 +1825,12 @@ export interface components {
         BreakerHistory: {
             /**
              * Complete
-             * @description False: changes that it made by itself before the last one are not kept
+             * @description False: of its changes the last 100 are kept, and there were more
              */
             complete: boolean;
             /**
              * Items
-             * @description The newest first; at most 101
+             * @description The newest first; at most 300
              */
             items: components["schemas"]["BreakerChange"][];
         };
@@ -1849,6 +1894,11 @@ export interface components {
             count: components["schemas"]["Count"];
             /** Dry Run */
             dry_run: boolean;
+            /**
+             * Until
+             * @description Of a dry run: give it to the act, which then takes nothing newer
+             */
+            until: string | null;
         };
         /** CancelAnswered */
         CancelAnswered: {
@@ -2100,6 +2150,11 @@ export interface components {
             tag?: string[];
             /** Text */
             text?: string | null;
+            /**
+             * Until
+             * @description Nothing that was created, ended or was run again later than this: as the dry run said it
+             */
+            until?: string | null;
             /** Worker */
             worker?: string | null;
         };
@@ -2138,6 +2193,11 @@ export interface components {
             owner?: string | null;
             /** Queue */
             queue?: string[];
+            /**
+             * Until
+             * @description Nothing that was created, ended or was run again later than this: as the dry run said it
+             */
+            until?: string | null;
         };
         /** Decision */
         Decision: {
@@ -2462,8 +2522,8 @@ export interface components {
             first: number;
             /**
              * Id
-             * @description Holds while no task is added to the job
-             * @example g1
+             * @description By its first task: holds also when tasks are added to the job
+             * @example g17
              */
             id: string;
             /**
@@ -2537,10 +2597,85 @@ export interface components {
              */
             timestamp: string;
         };
+        /**
+         * HookShown
+         * @description A task that a job enqueues when it ends.
+         */
+        HookShown: {
+            /**
+             * Status
+             * @description waiting: the job is not over; passed_over: this run of it ended in the other way
+             * @enum {string}
+             */
+            status: "waiting" | "enqueued" | "passed_over";
+            /**
+             * Task
+             * @description The name of the task
+             * @example tasks.notify
+             */
+            task: string;
+        };
+        /** HooksShown */
+        HooksShown: {
+            /** @description When it fails, or is cancelled */
+            on_failure: components["schemas"]["HookShown"] | null;
+            /** @description When it completes */
+            on_success: components["schemas"]["HookShown"] | null;
+        };
         /** Ids */
         Ids: {
             /** Ids */
             ids: number[];
+        };
+        /** JobDetail */
+        JobDetail: {
+            /** Cancelled */
+            cancelled: number;
+            /** Completed */
+            completed: number;
+            /** Completed At */
+            completed_at: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            created_at: string;
+            /** Deadline At */
+            deadline_at: string | null;
+            /** Description */
+            description: string | null;
+            /** Failed */
+            failed: number;
+            /** @description What its end enqueues; of its present run */
+            hooks: components["schemas"]["HooksShown"];
+            /**
+             * Id
+             * @description A whole number below 2^53
+             */
+            id: number;
+            /** Metadata */
+            metadata: unknown;
+            /** Name */
+            name: string;
+            /**
+             * Open
+             * @description Tasks that have not ended
+             */
+            open: number;
+            /** Owner */
+            owner: string | null;
+            /** Reason */
+            reason: string | null;
+            /** Run No */
+            run_no: number;
+            /** Running */
+            running: number;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+            /** Total */
+            total: number;
         };
         /** JobEventShown */
         JobEventShown: {
@@ -2589,6 +2724,25 @@ export interface components {
              * @description A whole number below 2^53
              */
             task: number;
+        };
+        /** JobPage */
+        JobPage: {
+            /**
+             * Complete
+             * @description False: the time for one look by name was over before the page was full; `next` goes on from there
+             */
+            complete: boolean;
+            /**
+             * Items
+             * @description In the order of the list
+             */
+            items: components["schemas"]["JobShown"][];
+            /**
+             * Next
+             * @description Give it as `cursor` for what comes behind; null where nothing does
+             * @example WzE3LDRd
+             */
+            next: string | null;
         };
         /** JobShown */
         JobShown: {
@@ -3181,20 +3335,6 @@ export interface components {
              */
             next: string | null;
         };
-        /** Page[JobShown] */
-        Page_JobShown_: {
-            /**
-             * Items
-             * @description In the order of the list
-             */
-            items: components["schemas"]["JobShown"][];
-            /**
-             * Next
-             * @description Give it as `cursor` for what comes behind; null where nothing does
-             * @example WzE3LDRd
-             */
-            next: string | null;
-        };
         /** Page[LogLineShown] */
         Page_LogLineShown_: {
             /**
@@ -3362,6 +3502,63 @@ export interface components {
              * @default 1
              */
             per: number;
+        };
+        /**
+         * QueueRates
+         * @description What ended of one queue, as workers counted it by the minute.
+         */
+        QueueRates: {
+            /**
+             * Bucket
+             * @description Seconds
+             */
+            bucket: number;
+            /**
+             * Complete
+             * @description False: not all of the range has been read yet, or not all of it is counted
+             */
+            complete: boolean;
+            /**
+             * Per Second
+             * @description That ended, over the range
+             * @example 1.67
+             */
+            per_second: number;
+            /**
+             * Queue
+             * @example mail
+             */
+            queue: string;
+            /**
+             * Range
+             * @enum {string}
+             */
+            range: "5m" | "1h" | "24h" | "7d";
+            /**
+             * Series
+             * @description Every bucket, oldest first
+             */
+            series: components["schemas"]["OutcomesAt"][];
+            /**
+             * Since
+             * Format: date-time
+             * @example 2026-05-01T08:00:00Z
+             */
+            since: string;
+            totals: components["schemas"]["Outcomes"];
+            /**
+             * Until
+             * Format: date-time
+             * @description Figures are kept for a while: when these were read
+             * @example 2026-05-01T08:00:00Z
+             */
+            until: string;
+            /**
+             * Whose
+             * @description own: what ended of the caller's own
+             * @enum {string}
+             */
+            whose: "all" | "own";
         };
         /** QueueShown */
         QueueShown: {
@@ -4164,7 +4361,10 @@ export interface components {
              * @description Executions that were charged so far
              */
             attempt: number;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description The last 200, by claim; /attempts has the others
+             */
             attempts: components["schemas"]["AttemptShown"][];
             /** Cancelling At */
             cancelling_at: string | null;
@@ -4233,6 +4433,8 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            /** More Attempts */
+            more_attempts: boolean;
             /**
              * Name
              * @example tasks.welcome
@@ -4812,9 +5014,13 @@ export type GroupEdgeShown = components['schemas']['GroupEdgeShown'];
 export type GroupShown = components['schemas']['GroupShown'];
 export type GroupsShown = components['schemas']['GroupsShown'];
 export type HealthStatus = components['schemas']['HealthStatus'];
+export type HookShown = components['schemas']['HookShown'];
+export type HooksShown = components['schemas']['HooksShown'];
 export type Ids = components['schemas']['Ids'];
+export type JobDetail = components['schemas']['JobDetail'];
 export type JobEventShown = components['schemas']['JobEventShown'];
 export type JobLineShown = components['schemas']['JobLineShown'];
+export type JobPage = components['schemas']['JobPage'];
 export type JobShown = components['schemas']['JobShown'];
 export type JobState = components['schemas']['JobState'];
 export type Latency = components['schemas']['Latency'];
@@ -4839,7 +5045,6 @@ export type PageAuditShown = components['schemas']['Page_AuditShown_'];
 export type PageEventShown = components['schemas']['Page_EventShown_'];
 export type PageJobEventShown = components['schemas']['Page_JobEventShown_'];
 export type PageJobLineShown = components['schemas']['Page_JobLineShown_'];
-export type PageJobShown = components['schemas']['Page_JobShown_'];
 export type PageLogLineShown = components['schemas']['Page_LogLineShown_'];
 export type PageNodeShown = components['schemas']['Page_NodeShown_'];
 export type PageRunShown = components['schemas']['Page_RunShown_'];
@@ -4848,6 +5053,7 @@ export type Permissions = components['schemas']['Permissions'];
 export type ProblemDocument = components['schemas']['ProblemDocument'];
 export type QueueLimit = components['schemas']['QueueLimit'];
 export type QueueRate = components['schemas']['QueueRate'];
+export type QueueRates = components['schemas']['QueueRates'];
 export type QueueShown = components['schemas']['QueueShown'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type RangeName = components['schemas']['RangeName'];
@@ -5336,6 +5542,10 @@ export interface operations {
             query?: {
                 state?: components["schemas"]["JobState"][];
                 owner?: string | null;
+                /** @description With * at the end: what begins so */
+                name?: string | null;
+                /** @description Words: in its name, or its id */
+                text?: string | null;
                 /** @description At most so many */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -5353,7 +5563,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_JobShown_"];
+                    "application/json": components["schemas"]["JobPage"];
                 };
             };
             /** @description A problem */
@@ -5418,7 +5628,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobShown"];
+                    "application/json": components["schemas"]["JobDetail"];
                 };
             };
             /** @description A problem */
@@ -6030,6 +6240,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueueShown"];
+                };
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_rates_api_v1_queues__name__rates_get: {
+        parameters: {
+            query?: {
+                /** @description How far back */
+                range?: components["schemas"]["RangeName"];
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueRates"];
                 };
             };
             /** @description A problem */
@@ -7035,7 +7279,12 @@ export interface operations {
     };
     list_attempts_api_v1_tasks__id__attempts_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description At most so many */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string | null;
+            };
             header?: never;
             path: {
                 /** @description Its id */
@@ -7249,7 +7498,10 @@ export interface operations {
     reenqueue_task_api_v1_tasks__id__reenqueue_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Submits once, for its time */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /** @description Its id */
                 id: number;

@@ -69,6 +69,7 @@ function open(at = "/", session: Session = admin) {
     },
     after: () => 1,
     forget: () => undefined,
+    now: Date.now,
     random: () => 0,
   });
   const router = createMemoryRouter(routesOf(PANELS), { initialEntries: [at] });

@@ -5,7 +5,7 @@ import { withParameter } from "@/url/queryState";
 
 import { rank } from "./finding";
 import type { Command } from "./panel";
-import { may, mayControl } from "./roles";
+import { deciderOf, may, mayControl } from "./roles";
 import { KeySequence } from "./shortcuts";
 
 const command = (title: string, keywords?: string): Command => ({
@@ -42,6 +42,13 @@ describe("roles", () => {
 
   it("end where the scopes of a token do", () => {
     expect(may({ ...admin, scopes: ["read"] }, { role: "operator", scope: "control" })).toBe(false);
+  });
+
+  it("decide what asks for them, and admins what asks for a role that is none of ours", () => {
+    expect([null, "viewer", "operator", "admin", "finance", "toString"].map(deciderOf)).toEqual([
+      ...["operator", "operator", "operator"],
+      ...["admin", "admin", "admin"],
+    ]);
   });
 
   it("let users control their own, operators everything, viewers nothing", () => {

@@ -23,6 +23,17 @@ export function may(session: Session, access: Access): boolean {
   return !(access.overseer === true && session.role === "user");
 }
 
+/** The least role of who decides what asks for this one: an operator's, and an admin's for roles that are none of ours. */
+export function deciderOf(asked: string | null): Role {
+  if (asked === null) return "operator";
+  if (!isRole(asked)) return "admin";
+  return RANKS[asked] < RANKS.operator ? "operator" : asked;
+}
+
+function isRole(text: string): text is Role {
+  return Object.hasOwn(RANKS, text);
+}
+
 /** Whether an act on a thing of this owner is theirs: operators act on everything, users on their own. */
 export function mayControl(session: Session, owner: string | null): boolean {
   if (!session.scopes.includes("control")) return false;

@@ -1,7 +1,11 @@
-import { screen } from "@testing-library/react";
+import { focusManager, useQuery } from "@tanstack/react-query";
+import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it } from "vitest";
+import { useState } from "react";
+import { expect, it, vi } from "vitest";
 
+import { api, call } from "@/api";
+import { LiveHub } from "@/live";
 import { admin, problem, renderPage, viewer } from "@/testing/page";
 import { useConfirm } from "@/ui";
 
@@ -64,6 +68,46 @@ it("shows the login again after logging out", async () => {
   expect(await screen.findByRole("heading", { name: "Log in to Headrace" })).toBeVisible();
 });
 
+function Secret() {
+  const { data } = useQuery({ queryKey: ["secret"], queryFn: () => call(api.GET("/api/v1/queues")), staleTime: Number.POSITIVE_INFINITY });
+  const [note, setNote] = useState("");
+  return (
+    <>
+      <Somebody />
+      <p>{data === undefined ? "nothing yet" : JSON.stringify(data)}</p>
+      <input aria-label="Note" value={note} onChange={(event) => setNote(event.target.value)} />
+    </>
+  );
+}
+
+it("shows nothing of whoever was here before to somebody who logged in elsewhere", async () => {
+  let who = admin;
+  const live = new LiveHub();
+  const forgotten = vi.spyOn(live, "reset");
+  let answer: (value: unknown) => void = () => undefined;
+  renderPage(<Secret />, {
+    live,
+    answers: {
+      "GET /api/v1/session": () => who,
+      "GET /api/v1/queues": () => (who === admin ? [{ name: "of ada" }] : new Promise((resolve) => (answer = resolve))),
+    },
+  });
+  expect(await screen.findByText(/of ada/)).toBeVisible();
+  await userEvent.type(screen.getByLabelText("Note"), "mine");
+  // The same person comes back: nothing is taken away.
+  act(() => focusManager.onFocus());
+  expect(screen.getByText(/of ada/)).toBeVisible();
+  who = viewer;
+  act(() => focusManager.onFocus());
+  expect(await screen.findByText("here is vic")).toBeVisible();
+  expect(screen.queryByText(/of ada/)).toBeNull();
+  expect(screen.getByLabelText("Note")).toHaveValue("");
+  expect(screen.queryByRole("button", { name: "Pause" })).toBeNull();
+  expect(forgotten).toHaveBeenCalledOnce();
+  answer([{ name: "of vic" }]);
+  expect(await screen.findByText(/of vic/)).toBeVisible();
+});
+
 it("says that the server is away, and asks again", async () => {
   let up = false;
   renderPage(<Somebody />, {
@@ -73,6 +117,22 @@ it("says that the server is away, and asks again", async () => {
   up = true;
   await userEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(await screen.findByText("here is ada")).toBeVisible();
+});
+
+it("leaves a page where it is while the server cannot be asked who is there", async () => {
+  let up = true;
+  const { server } = renderPage(<Secret />, {
+    answers: { "GET /api/v1/session": () => (up ? admin : problem(503, "Service Unavailable", "the database is away")), "GET /api/v1/queues": [] },
+  });
+  await userEvent.type(await screen.findByLabelText("Note"), "half a word");
+  up = false;
+  const asked = () => server.requests.filter((each) => each.path === "/api/v1/session").length;
+  const before = asked();
+  act(() => focusManager.onFocus());
+  await waitFor(() => expect(asked()).toBe(before + 1));
+  await act(() => Promise.resolve());
+  expect(screen.queryByRole("alert")).toBeNull();
+  expect(screen.getByLabelText("Note")).toHaveValue("half a word");
 });
 
 function Deleting({ count }: { count: number }) {

@@ -46,9 +46,15 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     queryFn: async () => {
       const { data, response, error } = await api.GET("/api/v1/session");
       if (response.status === 401) return null;
-      return call(Promise.resolve({ ...(data === undefined ? {} : { data }), error, response }));
+      const found = await call(Promise.resolve({ ...(data === undefined ? {} : { data }), error, response }));
+      const before = queries.getQueryData<Session | null>(KEY);
+      // Another tab has logged out and in: the cookie is theirs by now, and what is kept here is not.
+      if (before != null && identityOf(before) !== identityOf(found)) forgetAll(queries, live);
+      return found;
     },
     staleTime: 60_000,
+    // Who comes back to this tab may have been somebody else in the one before.
+    refetchOnWindowFocus: "always",
   });
   useEffect(() => {
     const forget = (): void => {
@@ -59,7 +65,8 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }, [queries, live]);
 
   if (session.isPending) return null;
-  if (session.isError) {
+  // Later it may fail to be asked for again: what is shown stays, and says itself what it cannot do.
+  if (session.isLoadingError) {
     return (
       <main className="card" style={{ maxWidth: 560, margin: "15vh auto" }}>
         <Problem error={session.error} retry={() => void session.refetch()} />
@@ -67,7 +74,12 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     );
   }
   if (session.data === null) return <Login done={(found) => queries.setQueryData(KEY, found)} />;
-  return <SessionContext value={session.data}>{children}</SessionContext>;
+  // Somebody else begins anew: also what somebody had opened, chosen or written is theirs.
+  return (
+    <SessionContext key={identityOf(session.data)} value={session.data}>
+      {children}
+    </SessionContext>
+  );
 }
 
 export function useLogOut() {
@@ -81,7 +93,15 @@ export function useLogOut() {
 
 /** The login is shown, and whoever comes next does not see what the one before was shown. */
 function signOut(queries: QueryClient, live: LiveHub): void {
+  forgetAll(queries, live);
+  queries.setQueryData(KEY, null);
+}
+
+function forgetAll(queries: QueryClient, live: LiveHub): void {
   live.reset();
   queries.removeQueries({ predicate: (query) => query.queryKey[0] !== KEY[0] });
-  queries.setQueryData(KEY, null);
+}
+
+function identityOf({ name, role }: Session): string {
+  return JSON.stringify([name, role]);
 }

@@ -26,8 +26,9 @@ class FakeSocket {
 
 function watching(topic: Topic) {
   const sockets: FakeSocket[] = [];
-  const timers = new Map<number, { delay: number; act: () => void }>();
+  const timers = new Map<number, { delay: number; due: number; act: () => void }>();
   let next = 1;
+  let now = 0;
   const around: Surroundings = {
     open: (url) => {
       const socket = new FakeSocket(url);
@@ -35,10 +36,11 @@ function watching(topic: Topic) {
       return socket as unknown as WebSocket;
     },
     after: (delay, act) => {
-      timers.set(next, { delay, act });
+      timers.set(next, { delay, due: now + delay, act });
       return next++;
     },
     forget: (handle) => timers.delete(handle),
+    now: () => now,
     random: () => 1,
   };
   const messages: LiveMessage[] = [];
@@ -53,15 +55,19 @@ function watching(topic: Topic) {
     const [[handle, timer] = [0, undefined]] = timers;
     if (timer === undefined) throw new Error("nothing is waited for");
     timers.delete(handle);
+    now = Math.max(now, timer.due);
     timer.act();
     return timer.delay;
+  };
+  const pass = (time: number): void => {
+    now += time;
   };
   const last = (): FakeSocket => {
     const socket = sockets.at(-1);
     if (socket === undefined) throw new Error("no socket was opened");
     return socket;
   };
-  return { channel, sockets, timers, messages, statuses, elapse, last };
+  return { channel, sockets, timers, messages, statuses, elapse, pass, last };
 }
 
 const line = (claim_no: number, seq: number) => ({
@@ -78,7 +84,7 @@ describe("a channel", () => {
   it("connects to the same host, by the same safety", () => {
     const { channel, last } = watching({ kind: "task", id: 17 });
     channel.start();
-    expect(last().url).toBe("wss://host:8000/ws/task/17/");
+    expect(last().url).toBe("wss://host:8000/ws/task/17/?ping=20");
   });
 
   it("goes on behind the last number of a task, and not behind a state", () => {
@@ -100,7 +106,7 @@ describe("a channel", () => {
     last().say(line(4, 99));
     last().drop();
     elapse();
-    expect(last().url).toBe("wss://host:8000/ws/job/3/logs/?after=99");
+    expect(last().url).toBe("wss://host:8000/ws/job/3/logs/?ping=20&after=99");
   });
 
   it("does not go on behind the state of a job that has no event yet", () => {
@@ -109,7 +115,7 @@ describe("a channel", () => {
     last().say({ type: "job_status_update", status: "pending", seq: -1, data: {} });
     last().drop();
     elapse();
-    expect(last().url).toBe("wss://host:8000/ws/job/3/status/");
+    expect(last().url).toBe("wss://host:8000/ws/job/3/status/?ping=20");
   });
 
   it("waits longer each time, also for a server that accepts and closes at once, and anew after a message", () => {
@@ -145,14 +151,66 @@ describe("a channel", () => {
   });
 
   it("hurries when it is asked to, and only while it waits", () => {
-    const { channel, last, timers, sockets } = watching({ kind: "system" });
+    const { channel, last, sockets, statuses } = watching({ kind: "system" });
     channel.start();
     channel.hurry();
     expect(sockets).toHaveLength(1);
     last().drop();
     channel.hurry();
     expect(sockets).toHaveLength(2);
-    expect(timers.size).toBe(0);
+    last().onopen?.();
+    channel.hurry();
+    expect(sockets).toHaveLength(2);
+    expect(statuses.map((each) => each.state)).toEqual(["connecting", "waiting", "connecting", "open"]);
+  });
+
+  it("gives up a connection that says nothing for longer than two pings, goes on behind what it heard, and says so", () => {
+    const { channel, last, elapse, sockets, statuses } = watching({ kind: "task", id: 17 });
+    channel.start();
+    const silent = last();
+    silent.onopen?.();
+    silent.say(line(1, 8));
+    expect(elapse()).toBe(50_000);
+    expect(silent.closedWith).toBe(1000);
+    expect(statuses.at(-1)).toEqual({ state: "waiting", tries: 1 });
+    elapse();
+    expect(sockets).toHaveLength(2);
+    expect(new URL(last().url).searchParams.get("after")).toBe("1.8");
+    // What the old one still says or does is not heard.
+    silent.drop();
+    expect(statuses.at(-1)).toEqual({ state: "connecting" });
+  });
+
+  it("stays with a connection on which there are pings alone", () => {
+    const { channel, last, elapse, pass, sockets, statuses } = watching({ kind: "task", id: 17 });
+    channel.start();
+    last().onopen?.();
+    const pingAfter = (time: number): void => {
+      pass(time);
+      last().say({ type: "ping" });
+    };
+    pingAfter(20_000);
+    pingAfter(20_000);
+    expect(elapse()).toBe(50_000);
+    pingAfter(10_000);
+    pingAfter(20_000);
+    // So long after the last one that was heard by then.
+    expect(elapse()).toBe(40_000);
+    expect(sockets).toHaveLength(1);
+    expect(statuses.at(-1)).toEqual({ state: "open" });
+  });
+
+  it("hurries in place of a connection that has missed a ping, as after a sleep", () => {
+    const { channel, last, pass, sockets } = watching({ kind: "system" });
+    channel.start();
+    const asleep = last();
+    asleep.onopen?.();
+    pass(20_001);
+    channel.hurry();
+    expect(asleep.closedWith).toBe(1000);
+    expect(sockets).toHaveLength(2);
+    channel.hurry();
+    expect(sockets).toHaveLength(2);
   });
 
   it("tries again soon when it was hurried a moment too early", () => {

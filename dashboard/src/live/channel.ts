@@ -22,6 +22,8 @@ export interface Surroundings {
   /** Milliseconds. */
   after(delay: number, act: () => void): number;
   forget(handle: number): void;
+  /** Milliseconds, of a clock that goes on while the machine sleeps. */
+  now(): number;
   random(): number;
 }
 
@@ -29,11 +31,15 @@ export const browser: Surroundings = {
   open: (url) => new WebSocket(url),
   after: (delay, act) => window.setTimeout(act, delay),
   forget: (handle) => window.clearTimeout(handle),
+  now: Date.now,
   random: Math.random,
 };
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 15_000;
+/** What the server is asked to send at least so often. A connection that is cut without a word looks open for hours. */
+const PING = 20_000;
+const LONGEST_SILENCE = 2.5 * PING;
 // The codes of headrace/server/live/sockets.py that the same request would meet again.
 const FINAL: ReadonlySet<number> = new Set([4400, 4401, 4403, 4404]);
 export const NOT_AUTHENTICATED = 4401;
@@ -47,6 +53,8 @@ export function delayOf(tries: number, random: number): number {
 export class Channel {
   private socket: WebSocket | null = null;
   private timer: number | null = null;
+  private watchdog: number | null = null;
+  private heardAt = 0;
   private tries = 0;
   private stopped = false;
   /** Where to go on from. */
@@ -68,15 +76,16 @@ export class Channel {
     this.stopped = true;
     if (this.timer !== null) this.around.forget(this.timer);
     this.timer = null;
-    this.socket?.close(1000);
-    this.socket = null;
+    this.leave();
   }
 
-  /** At once, in place of waiting: the network is back, or a person asked for it. */
+  /** At once, in place of waiting for it, or for a word: the network is back, or a person asked for it. */
   hurry(): void {
-    if (this.timer === null || this.stopped) return;
-    this.around.forget(this.timer);
+    const isQuiet = this.socket !== null && this.around.now() - this.heardAt > PING;
+    if (this.stopped || (this.timer === null && !isQuiet)) return;
+    if (this.timer !== null) this.around.forget(this.timer);
     this.timer = null;
+    this.leave();
     // There is a reason to believe in it: if it is a moment too early, the next try comes soon.
     this.tries = 0;
     this.connect();
@@ -86,6 +95,8 @@ export class Channel {
     this.listener.status({ state: "connecting" });
     const socket = this.around.open(this.url());
     this.socket = socket;
+    this.heardAt = this.around.now();
+    this.listen(LONGEST_SILENCE);
     socket.onopen = () => {
       if (this.socket === socket) this.listener.status({ state: "open" });
     };
@@ -97,7 +108,25 @@ export class Channel {
     };
   }
 
+  /** Looks after so long whether something was heard meanwhile, which costs a message nothing. */
+  private listen(delay: number): void {
+    this.watchdog = this.around.after(delay, () => {
+      const silence = Math.max(0, this.around.now() - this.heardAt);
+      if (silence < LONGEST_SILENCE) this.listen(LONGEST_SILENCE - silence);
+      else this.lost();
+    });
+  }
+
+  private leave(): void {
+    if (this.watchdog !== null) this.around.forget(this.watchdog);
+    this.watchdog = null;
+    const { socket } = this;
+    this.socket = null;
+    socket?.close(1000);
+  }
+
   private take(data: unknown): void {
+    this.heardAt = this.around.now();
     // Only now: a server that accepts and closes at once must not be asked without pause.
     this.tries = 0;
     const message = read(data);
@@ -108,12 +137,16 @@ export class Channel {
   }
 
   private closed(event: CloseEvent): void {
-    this.socket = null;
-    if (this.stopped) return;
-    if (FINAL.has(event.code)) {
-      this.listener.status({ state: "refused", code: event.code, reason: event.reason });
+    if (!FINAL.has(event.code)) {
+      this.lost();
       return;
     }
+    this.leave();
+    this.listener.status({ state: "refused", code: event.code, reason: event.reason });
+  }
+
+  private lost(): void {
+    this.leave();
     this.tries += 1;
     this.listener.status({ state: "waiting", tries: this.tries });
     this.timer = this.around.after(delayOf(this.tries, this.around.random()), () => {
@@ -124,6 +157,7 @@ export class Channel {
 
   private url(): string {
     const url = new URL(pathOf(this.topic), this.origin.replace(/^http/, "ws"));
+    url.searchParams.set("ping", String(PING / 1000));
     if (this.place !== null) url.searchParams.set("after", this.place);
     return url.href;
   }

@@ -1,21 +1,28 @@
 /** Gathers what arrives and hands it over once a frame: 500 messages a second are at most 60 renderings. */
 
 export interface Frames {
-  request(act: () => void): number;
-  cancel(handle: number): void;
+  /** Gives what takes it back. */
+  request(act: () => void): () => void;
 }
 
 /** A page in the background gets no frames, and must not let everything pile up until it is looked at again. */
-const HIDDEN_EACH = 1000;
+const LATEST = 1000;
 
 export const animationFrames: Frames = {
-  request: (act) => (document.hidden ? -window.setTimeout(act, HIDDEN_EACH) : requestAnimationFrame(act)),
-  cancel: (handle) => (handle < 0 ? window.clearTimeout(-handle) : cancelAnimationFrame(handle)),
+  request: (act) => {
+    // Both, and the first of them counts: a page that is hidden now may have been seen when the frame was asked for.
+    const frame = requestAnimationFrame(act);
+    const timer = window.setTimeout(act, LATEST);
+    return () => {
+      cancelAnimationFrame(frame);
+      window.clearTimeout(timer);
+    };
+  },
 };
 
 export class Gatherer<Item> {
   private waiting: Item[] = [];
-  private handle: number | null = null;
+  private takeBack: (() => void) | null = null;
 
   constructor(
     private readonly deliver: (items: readonly Item[]) => void,
@@ -24,12 +31,12 @@ export class Gatherer<Item> {
 
   add(item: Item): void {
     this.waiting.push(item);
-    this.handle ??= this.frames.request(this.flush);
+    this.takeBack ??= this.frames.request(this.flush);
   }
 
   readonly flush = (): void => {
-    if (this.handle !== null) this.frames.cancel(this.handle);
-    this.handle = null;
+    this.takeBack?.();
+    this.takeBack = null;
     if (this.waiting.length === 0) return;
     const items = this.waiting;
     this.waiting = [];
@@ -37,8 +44,8 @@ export class Gatherer<Item> {
   };
 
   stop(): void {
-    if (this.handle !== null) this.frames.cancel(this.handle);
-    this.handle = null;
+    this.takeBack?.();
+    this.takeBack = null;
     this.waiting = [];
   }
 }

@@ -1,28 +1,23 @@
 import { act, render, screen } from "@testing-library/react";
 import { StrictMode } from "react";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { Gatherer, type Frames } from "./frames";
 import { LiveContext, useInterrupted, useLive } from "./hooks";
 import { LiveHub } from "./hub";
 
 class FakeFrames implements Frames {
-  private waiting = new Map<number, () => void>();
-  private next = 1;
+  private waiting = new Set<() => void>();
   requested = 0;
 
-  request(act: () => void): number {
+  request(act: () => void): () => void {
     this.requested += 1;
-    this.waiting.set(this.next, act);
-    return this.next++;
-  }
-
-  cancel(handle: number): void {
-    this.waiting.delete(handle);
+    this.waiting.add(act);
+    return () => this.waiting.delete(act);
   }
 
   run(): void {
-    const acts = [...this.waiting.values()];
+    const acts = [...this.waiting];
     this.waiting.clear();
     for (const each of acts) each();
   }
@@ -62,6 +57,7 @@ function aHub() {
         return next++;
       },
       forget: (handle) => timers.delete(handle),
+      now: Date.now,
       random: () => 0,
     },
     frames,
@@ -187,5 +183,31 @@ describe("a gatherer", () => {
     gatherer.stop();
     frames.run();
     expect(taken).toEqual([]);
+  });
+
+  describe("on a page that is hidden", () => {
+    afterEach(() => {
+      vi.useRealTimers();
+      vi.unstubAllGlobals();
+    });
+
+    it("delivers although the frame that it waits for never comes, and once alone where it does", () => {
+      vi.useFakeTimers();
+      const frames: (() => void)[] = [];
+      const forgotten: number[] = [];
+      vi.stubGlobal("requestAnimationFrame", (act: () => void) => frames.push(act));
+      vi.stubGlobal("cancelAnimationFrame", (handle: number) => forgotten.push(handle));
+      const taken: (readonly number[])[] = [];
+      const gatherer = new Gatherer<number>((items) => taken.push(items));
+      gatherer.add(1);
+      gatherer.add(2);
+      vi.advanceTimersByTime(1000);
+      expect(taken).toEqual([[1, 2]]);
+      expect(forgotten).toEqual([1]);
+      gatherer.add(3);
+      frames[1]?.();
+      expect(vi.getTimerCount()).toBe(0);
+      expect(taken).toEqual([[1, 2], [3]]);
+    });
   });
 });

@@ -105,6 +105,7 @@ function silentHub(): LiveHub {
     open: () => ({ close: () => undefined }) as unknown as WebSocket,
     after: () => 0,
     forget: () => undefined,
+    now: Date.now,
     random: () => 0.5,
   });
 }

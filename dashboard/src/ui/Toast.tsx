@@ -1,4 +1,4 @@
-import { createContext, useCallback, useContext, useMemo, useRef, useState, type ReactNode } from "react";
+import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { asProblem } from "@/api";
 
@@ -32,12 +32,28 @@ export function useToasts(): Toasts {
 export function ToastProvider({ children }: { readonly children: ReactNode }) {
   const [shown, setShown] = useState<readonly Said[]>([]);
   const next = useRef(1);
+  /** null when nothing is shown any more: what is said then needs no end. */
+  const timers = useRef<Set<number> | null>(new Set());
+  useEffect(() => {
+    // In development effects run twice.
+    const kept = (timers.current ??= new Set());
+    return () => {
+      timers.current = null;
+      for (const timer of kept) window.clearTimeout(timer);
+    };
+  }, []);
   const close = useCallback((id: number) => setShown((all) => all.filter((each) => each.id !== id)), []);
   const add = useCallback(
     (text: string, detail: string | null, bad: boolean) => {
       const id = next.current++;
       setShown((all) => [...all.slice(-MOST + 1), { id, text, detail, bad }]);
-      if (!bad) window.setTimeout(() => close(id), LASTS);
+      if (bad || timers.current === null) return;
+      const kept = timers.current;
+      const timer = window.setTimeout(() => {
+        kept.delete(timer);
+        close(id);
+      }, LASTS);
+      kept.add(timer);
     },
     [close],
   );

@@ -1,6 +1,6 @@
 """`headrace breakers`: services that are spared for a while."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +8,11 @@ from headrace.cli.failures import CommandError
 from headrace.cli.helping import examples
 from headrace.cli.output import ago, console, print_json, print_table
 from headrace.cli.target import Database, Json, Namespace, with_store
+from headrace.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from headrace.core.breaker import BreakerRecord
+    from headrace.store.base import Store
 
 commands = typer.Typer(no_args_is_help=True, help="See which services are spared; close and open breakers by hand.")
 
@@ -53,7 +58,14 @@ def list_breakers(database: Database = None, name: Namespace = "headrace", json:
 @commands.command(epilog=examples("headrace breakers reset mail"))
 def reset(service: Service, database: Database = None, name: Namespace = "headrace", json: Json = False) -> None:
     """Close a breaker for every process, with fresh counts; they see it within seconds."""
-    record = with_store(database, name, lambda store: store.reset_breaker(service, by=_BY))
+
+    async def act(store: "Store") -> "BreakerRecord":
+        # A misspelt name would else become a breaker that nobody asks, and the one that was meant stays open.
+        if all(breaker.service != service for breaker in await store.breakers()):
+            raise NotFound(f"no breaker {service!r} has ever opened; `headrace breakers list` shows those that did")
+        return await store.reset_breaker(service, by=_BY)
+
+    record = with_store(database, name, act)
     if json:
         print_json(record)
     else:

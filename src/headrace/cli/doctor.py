@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EPILOG = examples(
     "headrace doctor tasks:app",
     "headrace doctor --database postgresql://me@localhost/shop",
+    "headrace doctor --database https://headrace.example.com",
     "headrace doctor tasks:app --json --thorough",
 )
 _MARKS = {"ok": "[green]ok     [/]", "warning": "[yellow]warning[/]", "problem": "[bold red]problem[/]"}
@@ -37,7 +38,9 @@ def doctor(
 ) -> None:
     """Look at everything that tasks need, and say what is wrong and how to mend it.
 
-    Exit code 1 when there is a problem; a warning alone gives 0. It changes nothing.
+    Of a server (https://…) that is whether it answers, its version, its token, the clocks, queues, workers and
+    schedules; the rest needs the database. Exit code 1 when there is a problem; a warning alone gives 0. It changes
+    nothing.
     """
     import asyncio
 

@@ -13,7 +13,7 @@ EXIT_CODES = {
     OK: "done",
     FAILED: "the act failed, or something is wrong (doctor, health, db check, tasks that were not changed)",
     USAGE: "wrong usage: an unknown option, a wrong value, no such module or App",
-    NOT_FOUND: "no task, job, worker or schedule of that id",
+    NOT_FOUND: "no task, job, worker, schedule or breaker of that name",
     UNAVAILABLE: "no store to be had: not reachable, no schema, one newer than this code, a missing extra",
     INTERRUPTED: "ended by Ctrl-C",
 }

@@ -113,7 +113,7 @@ MetricsPort = Annotated[
     ),
 ]
 MetricsHost = Annotated[
-    str | None, typer.Option("--metrics-host", help="Address on which to serve them.", show_default="127.0.0.1")
+    str | None, typer.Option("--metrics-host", help="Address on which to serve /metrics.", show_default="127.0.0.1")
 ]
 NoScheduler = Annotated[
     bool, typer.Option("--no-scheduler", help="Fire no schedules here: `headrace scheduler` or another worker does.")
@@ -144,6 +144,15 @@ NoAuth = Annotated[
 NoAuthForEveryone = Annotated[
     bool,
     typer.Option("--no-auth-for-everyone", help="Without users on any address: whoever reaches it may do everything."),
+]
+TrustProxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trust-proxy",
+        metavar="ADDRESS",
+        help="Believe X-Forwarded-For and -Proto of this proxy; may be given several times.",
+        show_default="none",
+    ),
 ]
 
 _THREADS = 4  # where tasks ask for threads and nobody said how many
@@ -221,6 +230,7 @@ def up(
     no_api: NoApi = False,
     no_auth: NoAuth = False,
     no_auth_for_everyone: NoAuthForEveryone = False,
+    trust_proxy: TrustProxy = None,
     reload: Reload = False,
     reload_dir: ReloadDirs = None,
     reload_channel: ReloadChannel = None,
@@ -239,7 +249,13 @@ def up(
     if not no_api:
         from headrace.cli.upping import api_beside
 
-        said = {"--host": host, "--port": port, "--log-level": log_level, "--log-format": log_format}
+        said = {
+            "--host": host,
+            "--port": port,
+            "--trust-proxy": trust_proxy,
+            "--log-level": log_level,
+            "--log-format": log_format,
+        }
         flags = {"--no-auth": no_auth, "--no-auth-for-everyone": no_auth_for_everyone}
         beside = api_beside(target, app.settings, said, flags, generation=handover and handover.number)
     if handover is None or handover.number == 1:

@@ -1,4 +1,4 @@
-"""`headrace send`: say that something happened that tasks wait for."""
+"""`headrace send`: say that something happened that tasks wait for, or are enqueued by."""
 
 from typing import Annotated
 
@@ -17,16 +17,31 @@ EPILOG = examples(
 
 
 def send(
-    event: Annotated[str, typer.Argument(help="Name of the event, as in current.wait(name, key).", show_default=False)],
-    key: Annotated[str, typer.Argument(help="Whose it is, as in the waits that take it.", show_default=False)] = "",
+    event: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the event, as in current.wait(name, key) and @app.on_event(name).", show_default=False
+        ),
+    ],
+    key: Annotated[
+        str,
+        typer.Argument(
+            help="Which of many it is, as the number of an order: the same as in the wait that takes it.",
+            show_default="the empty one",
+        ),
+    ] = "",
     payload: Annotated[
-        str | None, typer.Argument(help="What comes with it: JSON, or text where it is not.", show_default="null")
+        str | None,
+        typer.Argument(help="What comes with it: JSON; what is not JSON is sent as text.", show_default="null"),
     ] = None,
     database: Database = None,
     name: Namespace = "headrace",
     json: Json = False,
 ) -> None:
-    """Send an event: tasks that wait for it with current.wait go on."""
+    """Send an event: tasks that wait for it with current.wait go on, and those of @app.on_event are enqueued.
+
+    It is kept as long as history is, so it may come before anyone waits. Prints its id.
+    """
     import orjson
 
     from headrace.core.errors import EnqueueError

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.failures import CommandError
-from headrace.cli.running import Host, LogFormatFlag, LogLevelFlag, NoAuth, NoAuthForEveryone, Port, log_options
+from headrace.cli.running import (
+    Host,
+    LogFormatFlag,
+    LogLevelFlag,
+    NoAuth,
+    NoAuthForEveryone,
+    Port,
+    TrustProxy,
+    log_options,
+)
 from headrace.cli.target import Target, load_app
 from headrace.core.errors import OptionError
 from headrace.core.memory import memory_bytes
@@ -18,7 +27,7 @@ if TYPE_CHECKING:
 
 SecureCookies = Annotated[
     bool | None,
-    typer.Option("--secure-cookies/--no-secure-cookies", help="Cookies for HTTPS alone.", show_default="no"),
+    typer.Option("--secure-cookies/--no-secure-cookies", help="Send cookies over HTTPS alone.", show_default="no"),
 ]
 BodyLimit = Annotated[
     str | None,
@@ -26,20 +35,16 @@ BodyLimit = Annotated[
 ]
 RateLimit = Annotated[
     int | None,
-    typer.Option("--rate-limit", min=0, help="Requests a minute of a token; 0: no limit.", show_default="1200"),
+    typer.Option(
+        "--rate-limit", min=0, help="Requests that each token may make in a minute; 0: no limit.", show_default="1200"
+    ),
 ]
 CorsOrigins = Annotated[
     list[str] | None,
     typer.Option(
-        "--cors-origin", help="Pages of this origin may read; may be given several times.", show_default="none"
-    ),
-]
-TrustProxy = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust-proxy",
-        metavar="ADDRESS",
-        help="Believe X-Forwarded-For and -Proto of this proxy; may be given several times.",
+        "--cors-origin",
+        metavar="ORIGIN",
+        help="Pages of this origin, as https://shop.example, may call the API; may be given several times.",
         show_default="none",
     ),
 ]
@@ -47,7 +52,7 @@ RedisUrl = Annotated[
     str | None,
     typer.Option(
         "--redis-url",
-        help="Where servers tell each other what is new.",
+        help="Redis by which several servers tell each other what is new.",
         show_default="the database",
     ),
 ]

@@ -26,7 +26,7 @@ Database = Annotated[
         "--database",
         "-d",
         envvar="HEADRACE_DATABASE_URL",
-        help="URL of the store, or module:attribute of your App.",
+        help="URL of the store, or of a server (https://…, with HEADRACE_TOKEN), or module:attribute of your App.",
         show_default="sqlite:///headrace.db",
     ),
 ]

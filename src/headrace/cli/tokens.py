@@ -26,12 +26,14 @@ commands = typer.Typer(no_args_is_help=True, help="Make, see and revoke the toke
     )
 )
 def create(
-    user: Annotated[str, typer.Argument(metavar="USER", help="Whose it is.", show_default=False)],
+    user: Annotated[str, typer.Argument(metavar="USER", help="The user in whose name it acts.", show_default=False)],
     label: Annotated[str, typer.Option(help="What it is for.")] = "",
     scope: Annotated[
         list[Scope] | None,
         typer.Option(
-            help="What it may be used for, never more than its user's role allows; several times.",
+            help="What it may be used for: read looks, submit enqueues, control acts on what is there (retry, cancel, "
+            "pause, approve), admin is for users and the audit log. Never more than its user's role allows; may be "
+            "given several times.",
             show_default="read, submit, control",
         ),
     ] = None,

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from headrace.cli.serving import listening, server_options
 from headrace.server.listening import listen
@@ -32,12 +32,13 @@ def api_beside(
         port=said.get("--port"),
         auth=False if any(flags.values()) else None,
         open_to_all=flags.get("--no-auth-for-everyone") or None,
+        trust_proxy=tuple(said.get("--trust-proxy") or ()) or None,
     )
     if generation == 1:
         listening(options, listen).close()  # whoever shares a port does not see that others have it
     listener = listening(options, listen, share=generation is not None)
     descriptor = listener.detach()
-    words = [word for name, value in said.items() if value is not None for word in (name, str(value))]
+    words = [word for name, value in said.items() for each in _each(value) for word in (name, str(each))]
     words += [name for name, is_set in flags.items() if is_set]
     channel = f"{os.getpid()},{descriptor},{generation or 1}"
     return Beside(
@@ -45,3 +46,10 @@ def api_beside(
         [sys.executable, "-m", "headrace.cli", "server", target, *words, "--up-channel", channel],
         descriptors=(descriptor,),
     )
+
+
+def _each(value: Any) -> Sequence[Any]:
+    """What a flag was given, once or several times."""
+    if value is None:
+        return ()
+    return cast("list[Any]", value) if isinstance(value, list) else (value,)

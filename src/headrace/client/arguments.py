@@ -6,7 +6,7 @@ ones. Only what was given is written: a default is the worker's, at the moment i
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, Union, cast, get_args, get_origin
 
@@ -149,6 +149,25 @@ class Arguments:
             args.append(values.pop(parameter))
         return (*args, *rest), values
 
+    def check(self, text: str, filled: Collection[str] = ()) -> dict[str, Any]:
+        """The typed arguments, by name, of a call that was written elsewhere; ArgumentError when the worker would not
+        take them. Those that `filled` names come with a result, and are checked when they are whole."""
+        compiled = self.compiled
+        try:
+            given = compiled.load(text) if not filled else self._load_partial(compiled, text, filled)
+        except ValueError as error:
+            raise ArgumentError(f"task {self._name}: {_explain(error)}") from None
+        self._refuse_injected(compiled, given)
+        return given
+
+    def _load_partial(self, compiled: "_Compiled", text: str, filled: Collection[str]) -> dict[str, Any]:
+        values = payload.loads(text)
+        if not isinstance(values, dict):
+            raise ArgumentError(f"task {self._name}: the arguments are no JSON object")
+        given = {name: value for name, value in cast("dict[str, Any]", values).items() if name not in filled}
+        self._refuse_gaps(compiled, {*given, *filled})
+        return compiled.partial.validator.validate_json(payload.dumps(given))
+
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Some arguments of a call by the names of their parameters, not checked otherwise. ArgumentError for one that
         the function does not have."""
@@ -194,12 +213,15 @@ class Arguments:
                 values[parameter] = value
             if len(args) > len(names):
                 values[_REST] = list(args[len(names) :])
+        self._refuse_injected(compiled, values)
+        return values
+
+    def _refuse_injected(self, compiled: "_Compiled", values: Mapping[str, Any]) -> None:
         for parameter in compiled.injected:
             if parameter in values:
                 raise ArgumentError(
                     f"task {self._name}: {parameter!r} is given by the worker and is not part of the payload"
                 )
-        return values
 
 
 class _Compiled:

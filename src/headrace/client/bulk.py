@@ -12,6 +12,7 @@ from headrace.core.states import LIVE, TERMINAL, TaskState
 from headrace.core.task import TaskRecord
 from headrace.store.base import CancelAnswer, Store
 from headrace.store.blobs.base import remove as remove_blobs
+from headrace.store.expecting import Expected
 from headrace.store.removing import DeleteAnswer
 
 
@@ -29,7 +30,7 @@ class Filters(TypedDict, total=False):
 
 class RetryAnswer(StrEnum):
     RETRIED = "retried"
-    REFUSED = "refused"  # it had not ended any more, or another task holds its unique key
+    REFUSED = "refused"  # it was not any more as it was found, or another task holds its unique key
 
 
 type Which = Selection | Search  # by what a list goes by, or by what tasks say of themselves as well
@@ -48,8 +49,8 @@ async def delete_where(engine: Engine, filters: Filters, limit: int | None) -> d
 
 
 async def retry_all(engine: Engine, which: Which) -> dict[str, int]:
-    async def retry(store: Store, page: Sequence[TaskRecord]) -> Iterable[str]:
-        changed = set(await store.retry([record.id for record in page]))
+    async def retry(store: Store, page: Sequence[TaskRecord], expected: Expected) -> Iterable[str]:
+        changed = set(await store.retry([record.id for record in page], expected=expected))
         return [RetryAnswer.RETRIED if record.id in changed else RetryAnswer.REFUSED for record in page]
 
     answers = await _act(engine, which, retry, RetryAnswer)
@@ -58,15 +59,15 @@ async def retry_all(engine: Engine, which: Which) -> dict[str, int]:
 
 
 async def cancel_all(engine: Engine, which: Which, reason: str = "user") -> dict[str, int]:
-    async def cancel(store: Store, page: Sequence[TaskRecord]) -> Iterable[str]:
-        return (await store.cancel([record.id for record in page], reason=reason)).values()
+    async def cancel(store: Store, page: Sequence[TaskRecord], expected: Expected) -> Iterable[str]:
+        return (await store.cancel([record.id for record in page], reason=reason, expected=expected)).values()
 
     return await _act(engine, which, cancel, CancelAnswer)
 
 
 async def delete_all(engine: Engine, which: Which) -> dict[str, int]:
-    async def delete(store: Store, page: Sequence[TaskRecord]) -> Iterable[str]:
-        answers = await store.delete([record.id for record in page])
+    async def delete(store: Store, page: Sequence[TaskRecord], expected: Expected) -> Iterable[str]:
+        answers = await store.delete([record.id for record in page], expected=expected)
         await drop_results(engine, page, answers)
         return answers.values()
 
@@ -128,14 +129,14 @@ def concerned(
 async def _act(
     engine: Engine,
     which: Which,
-    act: Callable[[Store, Sequence[TaskRecord]], Awaitable[Iterable[str]]],
+    act: Callable[[Store, Sequence[TaskRecord], Expected], Awaitable[Iterable[str]]],
     answers: type[StrEnum],
 ) -> dict[str, int]:
     async def work(store: Store) -> dict[str, int]:
         if isinstance(which, Search):
-            found = await answer_found(store, which, lambda page: act(store, page))
+            found = await answer_found(store, which, lambda page, expected: act(store, page, expected))
         else:
-            found = await answer_for(store, which, lambda page: act(store, page))
+            found = await answer_for(store, which, lambda page, expected: act(store, page, expected))
         return {answer.value: found[answer] for answer in answers}
 
     return await engine.run(work)

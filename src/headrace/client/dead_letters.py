@@ -6,8 +6,9 @@ from typing import Literal, TypedDict, Unpack
 
 from headrace.client.bridge import sync_form
 from headrace.client.engine import Engine
-from headrace.client.selecting import COUNTED, Selection, Tally, act_on
+from headrace.client.selecting import COUNTED, Selection, Tally, act_on, closed_at, expected_of
 from headrace.core.errors import ArgumentError
+from headrace.core.states import TaskState
 from headrace.core.task import TaskRecord
 from headrace.store.base import Store
 
@@ -52,8 +53,14 @@ async def close_choice(store: Store, chosen: Chosen, *, most: int = COUNTED) -> 
 async def act(
     store: Store, verb: Verb, chosen: Chosen, tally: Tally, advance: Callable[[int], object] = lambda _: None
 ) -> None:
-    """Replay or discard, page by page; a page is one transaction."""
-    write: Callable[[Sequence[int]], Awaitable[Sequence[int]]] = store.retry if verb == "replay" else store.purge
+    """Replay or discard, page by page; a page is one transaction. What somebody else replays meanwhile is theirs."""
+    until = await closed_at(store, None if isinstance(chosen, list) else chosen.until)
+    still_dead = expected_of((TaskState.FAILED,), dead_letter=True, until=until)
+
+    async def replay(ids: Sequence[int]) -> Sequence[int]:
+        return await store.retry(ids, expected=still_dead)
+
+    write: Callable[[Sequence[int]], Awaitable[Sequence[int]]] = replay if verb == "replay" else store.purge
     if isinstance(chosen, list):
         dead = [id for id, record in (await store.get(chosen)).items() if record.dead_letter]
         tally.add(chosen, await write(dead))

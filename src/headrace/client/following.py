@@ -67,8 +67,8 @@ class Following:
                 changed = [*changed, *await other.retry(gone)]
         return changed
 
-    async def attempts(self, task: int) -> list[AttemptRecord]:
-        return await (await self._store_of(task)).attempts(task)
+    async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
+        return await (await self._store_of(task)).attempts(task, limit=limit, before=before)
 
     async def logs(self, task: int, *, claim_no: int | None, after: int, limit: int) -> list[LogLine]:
         return await (await self._store_of(task)).logs(task, claim_no=claim_no, after=after, limit=limit)

@@ -183,7 +183,7 @@ class Queues:
     async def alimit(self, queue: str, n: int | None) -> None:
         """At most `n` of its tasks run at once, over all workers, those that wait already included; None lifts it.
 
-        What its code asks for holds beside that: the smaller of both. What runs now goes on and is not counted.
+        What its code asks for holds beside that: the smaller of both. What runs now goes on, and counts.
         """
         check_queue(queue)
         limit = None if n is None else Limit(n).n

@@ -113,15 +113,22 @@ class Preparation:
                 options, name=self._name, arguments=text, values=values, retention=self._engine.settings.keep
             )
         if self._has_gates:
-            gates = gates_for(
-                task_name=self._name,
-                arguments=values,
-                limit=options.limit,
-                rate=options.rate,
-                order_key=options.order_key,
-            )
-            found["gates"] = merged_gates(gates, self._queue_gates)
+            found["gates"] = self.gates(values)
         return found
+
+    def gates(self, values: Mapping[str, Any]) -> tuple[Gate, ...]:
+        """What a call with these arguments has to pass, by the declarations of the task and of its queue."""
+        if not self._has_gates:
+            return self._queue_gates
+        options = self._options
+        gates = gates_for(
+            task_name=self._name,
+            arguments=values,
+            limit=options.limit,
+            rate=options.rate,
+            order_key=options.order_key,
+        )
+        return merged_gates(gates, self._queue_gates)
 
 
 def _has_slots(values: Iterable[Any]) -> bool:

@@ -54,7 +54,8 @@ class Surroundings:
     queue: QueueRecord | None
     workers: Sequence[WorkerRecord]
     last: AttemptRecord | None
-    holders: Sequence[int] = ()
+    holders: Sequence[int] = ()  # of what it waits for, those that may be named
+    is_held: bool = False
     known: frozenset[str] | None = None  # names of tasks, where an App was given
     parents: Sequence[Relative] = ()  # of a blocked one
     open_breakers: Sequence[str] = ()  # services
@@ -62,16 +63,25 @@ class Surroundings:
 
 
 async def explained_by(
-    store: Store, record: TaskRecord, *, known: frozenset[str] | None = None, shown: Callable[[str], str] = str
+    store: Store,
+    record: TaskRecord,
+    *,
+    known: frozenset[str] | None = None,
+    shown: Callable[[str], str] = str,
+    may_see: Callable[[str | None], bool] = lambda _: True,
 ) -> Explanation:
-    attempts = await store.attempts(record.id)
+    """`may_see` says of an owner whether their tasks are named to whoever asks."""
+    attempts = await store.attempts(record.id, limit=1)
+    holders = await store.gate_holders(record.waiting_on) if record.waiting_on else []
+    held_by = await store.get(holders) if holders else {}
     breakers = await store.breakers() if record.state is TaskState.PENDING else ()
     around = Surroundings(
         now=await store.now(),
         queue=next((queue for queue in await store.queues() if queue.name == record.queue), None),
         workers=await store.workers(states=LIVE),
         last=attempts[-1] if attempts else None,
-        holders=await store.gate_holders(record.waiting_on) if record.waiting_on else (),
+        holders=[id for id in holders if id in held_by and may_see(held_by[id].owner)],
+        is_held=bool(holders),
         known=known,
         parents=await store.parents(record.id, limit=_PARENTS) if record.state is TaskState.BLOCKED else (),
         open_breakers=[breaker.service for breaker in breakers if breaker.status is not BreakerStatus.CLOSED],
@@ -172,7 +182,7 @@ def _pending(record: TaskRecord, around: Surroundings) -> list[Why]:
             )
         )
     if record.waiting_on:
-        found.append(_gate(record.waiting_on, around.holders))
+        found.append(_gate(record.waiting_on, around))
     elif record.eligible_at > around.now:
         found.append(_not_due(record, around))
     if around.known is not None and record.kind == "function" and record.name not in around.known:
@@ -191,9 +201,13 @@ def _pending(record: TaskRecord, around: Surroundings) -> list[Why]:
     return [*found, _next_in_line(record, around)]
 
 
-def _gate(key: str, holders: Sequence[int]) -> Why:
+def _gate(key: str, around: Surroundings) -> Why:
     kind, _, name = key.partition(":")
-    who = f"held by task {', '.join(map(str, holders))}" if holders else "which is free by now: it is woken in a moment"
+    holders = around.holders
+    if holders:
+        who = f"held by task {', '.join(map(str, holders))}"
+    else:
+        who = "held by another's task" if around.is_held else "which is free by now: it is woken in a moment"
     if kind == "order":
         what = f"tasks with the order key {name!r} run one after the other, and it is not its turn; {who}"
     else:

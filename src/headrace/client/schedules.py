@@ -19,7 +19,7 @@ from headrace.scheduling.declaration import Schedule, When, as_cadence, check_te
 from headrace.scheduling.enqueuer import ScheduleEnqueuer
 from headrace.scheduling.policy import Policy
 from headrace.store.base import Store
-from headrace.store.schedules import UNREADABLE
+from headrace.store.schedules import UNREADABLE, check_unchanged
 from headrace.telemetry.events import Bus, ScheduleFired
 
 if TYPE_CHECKING:
@@ -150,19 +150,27 @@ class Schedules:
         return await self._engine.run(act)
 
     async def aset(
-        self, name: str, *, when: When | None = None, task: NewTask | None = None, **changes: Unpack[Changes]
+        self,
+        name: str,
+        *,
+        when: When | None = None,
+        task: NewTask | None = None,
+        expected: tuple[int, int] | None = None,
+        **changes: Unpack[Changes],
     ) -> ScheduleView:
         """Change what is given and keep the rest: `set("nightly", when="0 3 * * *")`, `set("nightly", jitter=30)`,
         `set("nightly", task=report.prepare(year=2027))`.
 
         A new cadence counts from now. A schedule that code declares keeps the change until its declaration changes.
-        NotFound when there is none of that name; WrongState when somebody else changes it at the same moment.
+        NotFound when there is none of that name; WrongState when somebody else changes it at the same moment, or has
+        since you read it: `expected` is the id and the revision of that record.
         """
 
         async def act(store: Store) -> ScheduleView:
             record = await store.get_schedule(name)
             if record is None:
                 raise NotFound(_absent(name))
+            check_unchanged(record, expected)
             new = _changed(record, when, task, changes)
             if when is not None:
                 await _refuse_past(store, new)
@@ -174,9 +182,9 @@ class Schedules:
         """No tick of it fires until it is resumed. What it has enqueued goes on."""
         return await self._engine.run(lambda store: _seen(store, store.pause_schedule(name)))
 
-    async def aresume(self, name: str) -> ScheduleView:
-        """Ticks from now on fire again; those of the pause never do."""
-        return await self._engine.run(lambda store: _seen(store, store.resume_schedule(name)))
+    async def aresume(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleView:
+        """Ticks from now on fire again; those of the pause never do. `expected` as for `set`."""
+        return await self._engine.run(lambda store: _seen(store, store.resume_schedule(name, expected=expected)))
 
     async def aremove(self, name: str) -> None:
         """It, and the list of its runs; tasks that it has enqueued stay. NotFound when there is none of that name.
@@ -186,12 +194,12 @@ class Schedules:
         if not await self._engine.run(lambda store: store.remove_schedule(name)):
             raise NotFound(_absent(name))
 
-    async def arun_now(self, name: str) -> Handle[Any]:
+    async def arun_now(self, name: str, *, expected: tuple[int, int] | None = None) -> Handle[Any]:
         """Enqueue its task now, paused or not. The ticks go on as if nothing had happened.
 
-        WrongState when the task's own `unique` key is held.
+        WrongState when the task's own `unique` key is held, or by `expected`, as for `set`.
         """
-        run = await self._engine.run(lambda store: store.run_schedule(name))
+        run = await self._engine.run(lambda store: store.run_schedule(name, expected=expected))
         assert run.task is not None
         return Handle(self._engine, run.task)
 

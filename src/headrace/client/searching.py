@@ -11,13 +11,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import batched
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from headrace.client.selecting import closed_at, expected_of
 from headrace.core.failures import failure_key
 from headrace.core.payload import dumps, loads
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import Store
+from headrace.store.expecting import Expected
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.skimming import Hint, Skimmed
 
@@ -91,10 +93,8 @@ class Search:
         ]
         return Hint(max(words, key=len, default=None), bool(self.tags))
 
-    async def up_to_now(self, store: Store) -> Self:
-        """Closed at this instant of the store's clock: however often it is walked, nothing is added to it."""
-        now = await store.now()
-        return dataclasses.replace(self, until=now if self.until is None else min(self.until, now))
+    def expected(self, until: datetime) -> Expected:
+        return expected_of(self.served.states, dead_letter=self.criteria.dead_letter, until=until)
 
     def takes(self, row: Skimmed) -> bool:
         criteria = self.criteria
@@ -343,16 +343,20 @@ class Walk:
 
 
 async def answer_found(
-    store: Store, wanted: Search, act: Callable[[Sequence[TaskRecord]], Awaitable[Iterable[str]]]
+    store: Store, wanted: Search, act: Callable[[Sequence[TaskRecord], Expected], Awaitable[Iterable[str]]]
 ) -> Counter[str]:
-    """Act on what is there at the instant at which this begins, a page of tasks in one transaction; how many had which
-    answer."""
+    """Act on what is there at the instant at which this begins, or at that of `until`, a page of tasks in one
+    transaction; how many had which answer. A page is many batches: what is not looked for any more when its turn comes
+    is left out, and what changes in that moment is left alone by the act."""
     answers: Counter[str] = Counter()
     left = wanted.limit
-    async for page in Walk(store, await wanted.up_to_now(store)).pages():
+    until = await closed_at(store, wanted.until)
+    expected = wanted.expected(until)
+    async for page in Walk(store, dataclasses.replace(wanted, until=until)).pages():
         for batch in batched([row.id for row in page[:left]], PAGE):
             records = await store.get(batch)
-            answers.update(await act(list(records.values())))
+            still = [record for record in records.values() if wanted.takes(skimmed(record))]
+            answers.update(await act(still, expected) if still else ())
         if left is not None:
             left -= len(page[:left])
             if left == 0:
@@ -360,17 +364,24 @@ async def answer_found(
     return answers
 
 
-async def count(store: Store, wanted: Search, *, most: int, seconds: float) -> tuple[int, bool]:
-    """How many there are, and whether there may be more: it stops at `most`, or when the time is over."""
-    walk = Walk(store, await wanted.up_to_now(store), seconds=seconds)
+class Counted(NamedTuple):
+    n: int
+    more: bool  # or there may be: it stops at a number, or when the time is over
+    until: datetime  # give it to the act, which then takes nothing that came after the count
+
+
+async def count(store: Store, wanted: Search, *, most: int, seconds: float) -> Counted:
+    """How many there are at this instant, or were at that of `until`."""
+    until = await closed_at(store, wanted.until)
+    walk = Walk(store, dataclasses.replace(wanted, until=until), seconds=seconds)
     n = 0
     async for page in walk.pages():
         n += len(page)
         if wanted.limit is not None and n >= wanted.limit <= most:
-            return wanted.limit, False
+            return Counted(wanted.limit, False, until)
         if n > most:
-            return most, True
-    return n, not walk.looked.complete
+            return Counted(most, True, until)
+    return Counted(n, not walk.looked.complete, until)
 
 
 def skimmed(record: TaskRecord) -> Skimmed:

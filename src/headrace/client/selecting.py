@@ -9,6 +9,7 @@ from typing import Self
 from headrace.core.states import TaskState
 from headrace.core.task import TaskFilter, TaskRecord
 from headrace.store.base import Store
+from headrace.store.expecting import Expected
 
 PAGE = 200  # what one transaction of a bulk act takes
 _LAST_ID = 2**63 - 1
@@ -39,8 +40,10 @@ class Selection:
 
     async def up_to_now(self, store: Store) -> Self:
         """Closed at this instant of the store's clock: however often it is walked, nothing is added to it."""
-        now = await store.now()
-        return replace(self, until=now if self.until is None else min(self.until, now))
+        return replace(self, until=await closed_at(store, self.until))
+
+    def expected(self, until: datetime) -> Expected:
+        return expected_of(self.states, dead_letter=self.dead_letter, until=until)
 
     async def pages(
         self, store: Store, *, before: tuple[datetime, int] | None = None
@@ -120,15 +123,28 @@ async def act_on(
 async def answer_for(
     store: Store,
     selection: Selection,
-    act: Callable[[Sequence[TaskRecord]], Awaitable[Iterable[str]]],
+    act: Callable[[Sequence[TaskRecord], Expected], Awaitable[Iterable[str]]],
     advance: Callable[[int], object] = lambda _: None,
 ) -> Counter[str]:
     """Act page by page on what matches at the instant at which this begins; how many had which answer."""
     answers: Counter[str] = Counter()
-    async for page in (await selection.up_to_now(store)).pages(store):
-        answers.update(await act(page))
+    until = await closed_at(store, selection.until)
+    expected = selection.expected(until)
+    async for page in replace(selection, until=until).pages(store):
+        answers.update(await act(page, expected))
         advance(len(page))
     return answers
+
+
+async def closed_at(store: Store, until: datetime | None) -> datetime:
+    """This instant of the store's clock, or an earlier one that was given."""
+    now = await store.now()
+    return now if until is None else min(until, now)
+
+
+def expected_of(states: tuple[TaskState, ...], *, dead_letter: bool | None, until: datetime) -> Expected:
+    """How tasks that were found by these are when they are acted on a moment later."""
+    return Expected(states=states or ((TaskState.FAILED,) if dead_letter else tuple(TaskState)), until=until)
 
 
 def _instant(record: TaskRecord) -> datetime:

@@ -14,6 +14,7 @@ from headrace.client.handles import Handle
 from headrace.client.options import UNSET, OptionArguments, Options
 from headrace.client.preparing import Preparation
 from headrace.core.errors import ArgumentError, OptionError
+from headrace.core.limits import Gate
 from headrace.core.retry import Retry
 from headrace.core.task import NewTask, Pool
 from headrace.workflows.base import Location
@@ -159,6 +160,10 @@ class Task[**P, R]:
                 f"task {self.name}: connection belongs to one enqueue; a workflow has a transaction of its own"
             )
         return self._prepare.call(args, kwargs)
+
+    def gates(self, values: Mapping[str, Any]) -> tuple[Gate, ...]:
+        """What a call with these arguments has to pass before it starts; for those that were prepared elsewhere."""
+        return self._prepare.gates(self._arguments.with_defaults(values))
 
     @property
     def arguments(self) -> Arguments:

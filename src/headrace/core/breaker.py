@@ -94,6 +94,20 @@ class BreakerRecord:
     changed_by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerChange:
+    """What a breaker was from one of its revisions on: closed, or open until a time."""
+
+    revision: int
+    status: BreakerStatus
+    forced: bool
+    until: datetime | None
+    calls: int  # that its opener had counted
+    failures: int
+    changed_at: datetime
+    changed_by: str
+
+
 @dataclass(frozen=True, slots=True)
 class Allow:
     """Make the call and record it."""

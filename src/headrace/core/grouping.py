@@ -83,10 +83,10 @@ def tallied(structure: Structure, bones: Sequence[Bone]) -> list[Tally]:
 
 
 def grouped(bones: Sequence[Bone], joints: Sequence[Joint], *, most: int) -> Structure:
-    """What leads to a task of another job is left out."""
+    """What leads to a task of another job is left out, and to one that was added after the tasks were read."""
     names = {bone[0]: bone[1] for bone in bones}
-    if not names.keys() >= {joint[1] for joint in joints}:
-        joints = [joint for joint in joints if joint[1] in names]
+    if not names.keys() >= {joint[0] for joint in joints} or not names.keys() >= {joint[1] for joint in joints}:
+        joints = [joint for joint in joints if joint[0] in names and joint[1] in names]
     made = _by_what_they_wait_for(names, joints)
     return made if len(made.groups) <= most else _by_level(made, most)
 
@@ -130,6 +130,8 @@ def _by_what_they_wait_for(names: dict[int, str], joints: Sequence[Joint]) -> St
         place_of[task] = place
         for end, n in ends.items():
             edges[place, end >> 2, end & 3] += n
+    for each in members:
+        each.sort()  # walked edges come in an order of their own
     for alike in known.values():
         for end, place in alike.items():
             if isinstance(end, int) and end != _NOTHING:

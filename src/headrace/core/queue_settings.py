@@ -41,6 +41,14 @@ def gates_now(queue: str, stored: str | None, settings: str | None) -> tuple[Gat
     return tuple(sorted(own, key=lambda gate: (gate.kind, gate.key)))
 
 
+def counted(queue: str, stored: str | None, n: int) -> tuple[Gate, ...]:
+    """The gates of a task that runs already when its queue gets a limit: it is in a slot from now on, and its end,
+    which goes by its gates, frees that. `n` is how many slots there are, those of such tasks included."""
+    gate = Gate(kind="limit", key=limit_key(queue), n=n)
+    others = [each for each in gates_from_json(stored) if (each.kind, each.key) != (gate.kind, gate.key)]
+    return tuple(sorted([*others, gate], key=lambda each: (each.kind, each.key)))
+
+
 def limit_key(queue: str) -> str:
     return f"{SET_BY_HAND}{queue}"
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from headrace.app import App
 from headrace.client.options import UNSET
@@ -15,6 +15,9 @@ from headrace.core.limits import Limit, Rate
 from headrace.server.auth.caller import Caller
 from headrace.server.models.registry import OptionsShown, Registered
 from headrace.server.seeing import Seeing
+
+_VALUES = ("default", "examples", "const")
+_NAMED = ("properties", "patternProperties", "$defs")  # schemas by name
 
 
 def may_submit(caller: Caller) -> bool:
@@ -39,8 +42,8 @@ def registered(app: App, caller: Caller, task: Task[..., Any]) -> Registered:
         options=_options(app, task),
         can_submit=may_submit(caller),
         needs_approval=asked is not None and not caller.role.reaches(asked),
-        signature=_signature(task.arguments.signature, secrets),
-        parameters=_without_defaults(found.schema, secrets),
+        signature=_signature(seeing, task.arguments.signature, secrets),
+        parameters=_without_defaults(_without_secrets(seeing, found.schema), secrets),
         secrets=secrets,
         complete=found.complete,
     )
@@ -74,16 +77,50 @@ def _rates(rates: Iterable[Rate]) -> list[str]:
     return [f"{rate.n} in {seconds(rate.per, name='per'):g} s" for rate in rates]
 
 
-def _signature(signature: inspect.Signature, secrets: Iterable[str]) -> str:
-    """What stands for a secret by default is not shown."""
+class _Written:
+    """In place of a default: as it is written in code, without secrets."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _signature(seeing: Seeing, signature: inspect.Signature, secrets: Iterable[str]) -> str:
+    """What stands for a secret by default is not shown, nor what another default has of one inside. The rest is as it
+    is: an annotation behind the name of a secret is none."""
     hidden = set(secrets)
     parameters = [
-        parameter.replace(default=...)
-        if parameter.name in hidden and parameter.default is not inspect.Parameter.empty
-        else parameter
+        parameter
+        if parameter.default is inspect.Parameter.empty
+        else parameter.replace(
+            default=... if parameter.name in hidden else _Written(seeing.text(repr(parameter.default)) or "")
+        )
         for parameter in signature.parameters.values()
     ]
     return str(signature.replace(parameters=parameters))
+
+
+def _without_secrets(seeing: Seeing, schema: Any, name: str = "") -> Any:
+    """A default with a secret inside is left out, in models that arguments are made of as well: a form that had the
+    mark in its place would send it."""
+    if isinstance(schema, list):
+        return [_without_secrets(seeing, each, name) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, each in cast("dict[str, Any]", schema).items():
+        if key in _VALUES:
+            if seeing.value(each, name) == each:
+                found[key] = each
+        elif key in _NAMED:
+            found[key] = {called: _without_secrets(seeing, inner, called) for called, inner in each.items()}
+        elif key == "description":
+            found[key] = seeing.text(each)
+        else:
+            found[key] = _without_secrets(seeing, each, name)
+    return found
 
 
 def _without_defaults(schema: Any, secrets: Iterable[str]) -> Any:

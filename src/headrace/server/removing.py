@@ -14,5 +14,5 @@ async def delete_one(app: App, id: int) -> None:
             raise Problem(404, "Task not found", f"no task {id}")
         case DeleteAnswer.HELD:
             raise Problem(409, "Task is held", f"a worker has task {id}: cancel it first")
-        case DeleteAnswer.NEEDED:
+        case DeleteAnswer.NEEDED | DeleteAnswer.CHANGED_MEANWHILE:
             raise Problem(409, "Task is needed", f"the job of task {id} is not over, or another task waits for it")

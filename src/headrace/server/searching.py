@@ -1,6 +1,7 @@
 """From what a caller filters by to what is searched, and to the page that they are shown."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query, Request, Response
@@ -38,6 +39,7 @@ def sought(
     dead_letter: bool | None = None,
     owner: str | None = None,
     failure: str | None = None,
+    until: datetime | None = None,
     limit: int | None = None,
 ) -> Search:
     """A name that ends with * is a beginning."""
@@ -59,6 +61,7 @@ def sought(
         text=text,
         failure=failure,
         ids=tuple(dict.fromkeys(ids)),
+        until=until,
         limit=limit,
         shown=app.redaction.text,
     )
@@ -78,9 +81,9 @@ async def found_page(
 
 async def counted(app: App, wanted: Search) -> BulkAnswer:
     """Before the act."""
-    n, more = await app.engine.run(lambda store: count(store, wanted, most=MOST_COUNTED, seconds=_COUNTING))
-    return BulkAnswer(dry_run=True, count=Count(n=n, more=more), answers={})
+    found = await app.engine.run(lambda store: count(store, wanted, most=MOST_COUNTED, seconds=_COUNTING))
+    return BulkAnswer(dry_run=True, count=Count(n=found.n, more=found.more), answers={}, until=found.until)
 
 
 def acted(answers: dict[str, int]) -> BulkAnswer:
-    return BulkAnswer(dry_run=False, count=Count(n=sum(answers.values()), more=False), answers=answers)
+    return BulkAnswer(dry_run=False, count=Count(n=sum(answers.values()), more=False), answers=answers, until=None)

@@ -8,11 +8,12 @@ from headrace.app import App
 from headrace.client.job_graph import GraphNode, JobGraph
 from headrace.core.errors import HeadraceError, PayloadError
 from headrace.core.payload import loads
-from headrace.core.states import TaskState
-from headrace.core.task import AttemptRecord, JobRecord, TaskRecord
-from headrace.server.lives import REENQUEUED_FROM, RELATIVES, Life
+from headrace.core.states import JobState, TaskState
+from headrace.core.task import AttemptRecord, JobHooks, JobRecord, TaskRecord
+from headrace.server.auth.approving import asked_role
+from headrace.server.lives import ATTEMPTS, REENQUEUED_FROM, RELATIVES, Life
 from headrace.server.models.base import LARGEST
-from headrace.server.models.jobs import EdgeShown, GraphShown, JobShown, NodeShown
+from headrace.server.models.jobs import EdgeShown, GraphShown, HookShown, HooksShown, JobDetail, JobShown, NodeShown
 from headrace.server.models.tasks import (
     Approval,
     AttemptShown,
@@ -85,8 +86,9 @@ class Seeing:
             result_expires_at=record.result_expires_at,
             has_result=record.result is not None or record.result_ref is not None,
             timings=_timings(record),
-            approval=self._approval(record, life.checkpoints.get("approval")),
-            attempts=[self.attempt(attempt) for attempt in life.attempts],
+            approval=self._approval(record, life.approval),
+            attempts=[self.attempt(attempt) for attempt in life.attempts[-ATTEMPTS:]],
+            more_attempts=len(life.attempts) > ATTEMPTS,
             parents=self._relatives(life.parents),
             children=self._relatives(life.children),
             job_name=self.text(life.job_name),
@@ -131,26 +133,35 @@ class Seeing:
         )
 
     def job(self, job: JobRecord) -> JobShown:
-        return JobShown(
-            id=job.id,
-            name=self._redaction.text(job.name),
-            description=self.text(job.description),
-            state=job.state,
-            reason=job.reason,
-            run_no=job.run_no,
-            owner=job.owner,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            completed_at=job.completed_at,
-            deadline_at=job.deadline_at,
-            total=job.total,
-            completed=job.completed,
-            failed=job.failed,
-            cancelled=job.cancelled,
-            running=job.running,
-            open=job.open,
-            metadata=self.json(job.metadata),
-        )
+        return JobShown(**self._job(job))
+
+    def job_detail(self, job: JobRecord, hooks: JobHooks) -> JobDetail:
+        completed = job.state is JobState.COMPLETED
+        on_success = _hook(hooks.on_success, job.state, enqueued=hooks.enqueued and completed)
+        on_failure = _hook(hooks.on_failure, job.state, enqueued=hooks.enqueued and not completed)
+        return JobDetail(**self._job(job), hooks=HooksShown(on_success=on_success, on_failure=on_failure))
+
+    def _job(self, job: JobRecord) -> dict[str, Any]:
+        return {
+            "id": job.id,
+            "name": self._redaction.text(job.name),
+            "description": self.text(job.description),
+            "state": job.state,
+            "reason": job.reason,
+            "run_no": job.run_no,
+            "owner": job.owner,
+            "created_at": job.created_at,
+            "started_at": job.started_at,
+            "completed_at": job.completed_at,
+            "deadline_at": job.deadline_at,
+            "total": job.total,
+            "completed": job.completed,
+            "failed": job.failed,
+            "cancelled": job.cancelled,
+            "running": job.running,
+            "open": job.open,
+            "metadata": self.json(job.metadata),
+        }
 
     def node(self, node: GraphNode) -> NodeShown:
         return NodeShown(
@@ -209,21 +220,32 @@ class Seeing:
         }
 
     def _approval(self, record: TaskRecord, stored: str | None) -> Approval | None:
+        role = self.text(asked_role(record.options))
         if record.state is TaskState.PENDING_APPROVAL:
-            return Approval(status="pending", by=None, at=None, note=None)
+            return Approval(status="pending", role=role, by=None, at=None, note=None)
         if record.state is TaskState.REJECTED:
             by, _, note = (record.error_message or "").removeprefix("rejected by ").partition(": ")
-            return Approval(status="rejected", by=by or None, at=record.finished_at, note=self.text(note or None))
+            told = self.text(note or None)
+            return Approval(status="rejected", role=role, by=by or None, at=record.finished_at, note=told)
         if stored is None:
             return None
         said = cast("dict[str, Any]", loads(stored))
         at = said.get("at")
         return Approval(
             status="approved",
+            role=role,
             by=said.get("by"),
             at=None if at is None else datetime.fromisoformat(at),
             note=self.text(said.get("note")),
         )
+
+
+def _hook(task: str | None, state: JobState, *, enqueued: bool) -> HookShown | None:
+    if task is None:
+        return None
+    if state in (JobState.PENDING, JobState.RUNNING):
+        return HookShown(task=task, status="waiting")
+    return HookShown(task=task, status="enqueued" if enqueued else "passed_over")
 
 
 def _timings(record: TaskRecord) -> Timings:

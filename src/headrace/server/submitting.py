@@ -2,7 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any, cast
+
+from fastapi import Header
 
 from headrace.app import App
 from headrace.client.options import OptionArguments
@@ -13,7 +16,7 @@ from headrace.core.task import Enqueued, Key, NewTask, TaskRecord
 from headrace.server.auth.approving import needs_approval
 from headrace.server.auth.caller import Caller
 from headrace.server.models.tasks import Command, Submission, Submitted
-from headrace.server.problems import Problem
+from headrace.server.problems import Problem, named_by
 
 # Options that go to `using` as they are.
 _PLAIN = (
@@ -21,6 +24,9 @@ _PLAIN = (
     *("timeout", "soft_timeout", "max_age", "result_ttl"),
 )
 _KEYS = ("unique", "order_key")
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=300, description="Submits once, for its time")
+]
 _ROUNDS = 10  # of looking who holds the keys: each but the first because somebody took one in between
 
 
@@ -68,15 +74,16 @@ def require_direct(app: App, caller: Caller, task: NewTask) -> None:
         )
 
 
-async def submit(app: App, caller: Caller, tasks: Sequence[NewTask]) -> list[Submitted]:
+async def submit(app: App, caller: Caller, tasks: Sequence[NewTask], *, below: str | None = None) -> list[Submitted]:
     """Write them in one transaction, or nothing: whoever is refused here has written none of them.
 
     A task whose key is held is answered by its holder, if the caller may see that one. The holders are looked up first,
     and what is written then asks to be refused where a key has got a holder meanwhile: it is looked up again.
+    `below` is where in the body they are, for refusals of one among many.
     """
-    _require_one_call_for_each_key(tasks)
+    _require_one_call_for_each_key(tasks, below)
     for _ in range(_ROUNDS):
-        existing = await _existing(app, caller, tasks)
+        existing = await _existing(app, caller, tasks, below)
         fresh = [new for place, new in enumerate(tasks) if place not in existing]
         try:
             answers = await app.engine.enqueue([_refusing(new) for new in fresh]) if fresh else []
@@ -89,19 +96,24 @@ async def submit(app: App, caller: Caller, tasks: Sequence[NewTask]) -> list[Sub
     )
 
 
-def _require_one_call_for_each_key(tasks: Sequence[NewTask]) -> None:
+def _at(below: str | None, place: int) -> AbstractContextManager[None]:
+    return nullcontext() if below is None else named_by(f"{below}/{place}")
+
+
+def _require_one_call_for_each_key(tasks: Sequence[NewTask], below: str | None) -> None:
     calls: dict[str, str] = {}
-    for new in tasks:
+    for place, new in enumerate(tasks):
         for key in new.keys:
             if key.scope == "idem" and calls.setdefault(key.key, new.arguments) != new.arguments:
-                raise Problem(
-                    422,
-                    "Idempotency key was used",
-                    f"one idempotency key stands for two calls of task {new.name}; nothing was written",
-                )
+                with _at(below, place):
+                    raise Problem(
+                        422,
+                        "Idempotency key was used",
+                        f"one idempotency key stands for two calls of task {new.name}; nothing was written",
+                    )
 
 
-async def _existing(app: App, caller: Caller, tasks: Sequence[NewTask]) -> dict[int, TaskRecord]:
+async def _existing(app: App, caller: Caller, tasks: Sequence[NewTask], below: str | None) -> dict[int, TaskRecord]:
     """By their places, those that another task answers for. Raises Problem and DuplicateTask; nothing is written."""
     keys = [key for new in tasks for key in new.keys]
     if not keys:
@@ -116,7 +128,8 @@ async def _existing(app: App, caller: Caller, tasks: Sequence[NewTask]) -> dict[
             holder = held.get((key.scope, key.key))
             if holder is None or key.on_conflict == "replace":
                 continue
-            existing[place] = _of_theirs(caller, new, key, holder, found.get(holder))
+            with _at(below, place):
+                existing[place] = _of_theirs(caller, new, key, holder, found.get(holder))
             break
     return existing
 
@@ -177,15 +190,19 @@ def _options(caller: Caller, given: Submission, key: str | None) -> OptionArgume
         found["run_after"] = given.run_at
     for name in _KEYS:
         if (value := getattr(given, name)) is not None:
-            found[name] = _literal(value)
+            found[name] = value if isinstance(value, bool) else _literal(value)
     if key is not None and given.idempotency_key not in (None, key):
         raise Problem(422, "Two keys", "the header Idempotency-Key and idempotency_key say different things")
     if (idempotency := key or given.idempotency_key) is not None:
-        # Keys of two callers never meet.
-        found["idempotency_key"] = _literal(f"{caller.name}/{idempotency}")
+        found["idempotency_key"] = own_key(caller, idempotency)
     return cast("OptionArguments", found)
 
 
-def _literal(key: str | bool) -> str | bool:
+def own_key(caller: Caller, key: str) -> str:
+    """Keys of two callers never meet."""
+    return _literal(f"{caller.name}/{key}")
+
+
+def _literal(key: str) -> str:
     """In code a key is a template over the arguments; whoever sends one could read anything with it."""
-    return key if isinstance(key, bool) else key.replace("{", "{{").replace("}", "}}")
+    return key.replace("{", "{{").replace("}", "}}")

@@ -44,6 +44,7 @@ from headrace.core.task import (
 )
 from headrace.store.accounts import Accounts
 from headrace.store.circuits import Circuits
+from headrace.store.expecting import Expected
 from headrace.store.figures import Figures
 from headrace.store.live import Live
 from headrace.store.relations import Relations
@@ -110,6 +111,7 @@ class CancelAnswer(StrEnum):
     CANCELLING = "cancelling"  # its worker is told to stop it
     TOO_LATE = "too_late"  # it had already ended
     UNKNOWN = "unknown"
+    CHANGED_MEANWHILE = "changed_meanwhile"  # it is not as it was expected any more: nothing was done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,20 +239,25 @@ class TaskVerbs(Protocol):
         """
         ...
 
-    async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
-        """End tasks that nobody holds; mark held ones `cancelling` and signal their workers. One transaction."""
+    async def cancel(
+        self, ids: Sequence[int], *, reason: str = "user", expected: Expected | None = None
+    ) -> dict[int, CancelAnswer]:
+        """End tasks that nobody holds; mark held ones `cancelling` and signal their workers. One transaction.
+
+        What is not as `expected` is left alone, and answered so.
+        """
         ...
 
     async def cancelling(self, worker: str) -> list[Ref]:
         """The claims of this worker that someone asked to cancel."""
         ...
 
-    async def retry(self, ids: Sequence[int]) -> list[int]:
+    async def retry(self, ids: Sequence[int], *, expected: Expected | None = None) -> list[int]:
         """Open a new run (run_no + 1, fresh budget, retry lane, age from now) of tasks that ended; the ids it changed.
 
         Two at once: one run. A job that had ended opens again with run_no + 1. Those that were cancelled as
         `upstream_failed` or `skipped` because of one of them are blocked again, with whatever they wait for; they are
-        among the answers.
+        among the answers. What is named and not as `expected` stays as it is.
         """
         ...
 
@@ -490,8 +497,9 @@ class Schedules(Protocol):
         """No tick fires from now on. NotFound."""
         ...
 
-    async def resume_schedule(self, name: str) -> ScheduleRecord:
-        """Ticks after now fire again; those of the pause never do. NotFound."""
+    async def resume_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRecord:
+        """Ticks after now fire again; those of the pause never do. NotFound. With `expected`, its id and revision as
+        somebody read them: WrongState, and nothing changes, where it is another by now."""
         ...
 
     async def remove_schedule(self, name: str) -> bool:
@@ -523,9 +531,9 @@ class Schedules(Protocol):
         """Nobody can fire it, and it is not due again until it is written anew; False when it has changed meanwhile."""
         ...
 
-    async def run_schedule(self, name: str) -> ScheduleRun:
+    async def run_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRun:
         """Enqueue its task now, whatever its policy, paused or not. A run like the others, but for `manual`. NotFound;
-        WrongState when the task's own key is held."""
+        WrongState when the task's own key is held. `expected` as for `resume_schedule`."""
         ...
 
     async def schedule_runs(self, name: str, *, limit: int = 20, before: datetime | None = None) -> list[ScheduleRun]:
@@ -544,7 +552,8 @@ class Queues(Protocol):
 
     async def limit_queue(self, queue: str, limit: int | None) -> None:
         """At most so many of its tasks run at once, over all workers, whatever their code asks for beside that; None
-        lifts it. Holds for what is claimed from now on; those that waited for room are looked at again."""
+        lifts it. Holds for what is claimed from now on, and counts those that run already; those that waited for room
+        are looked at again."""
         ...
 
     async def rate_queue(self, queue: str, rate: Rate | None) -> None:
@@ -575,7 +584,9 @@ class Inspection(Protocol):
         must know enqueues with on_conflict="reject"."""
         ...
 
-    async def attempts(self, task: int) -> list[AttemptRecord]: ...
+    async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
+        """Its executions, by claim: all of them, or the last `limit`, of those `before` a claim."""
+        ...
 
     async def counts(self) -> dict[str, int]:
         """Live tasks by state, each counted up to COUNTED_AT_MOST, plus the outcomes of the last 24 hours as their
@@ -639,6 +650,10 @@ class Checkpoints(Protocol):
         ...
 
     async def checkpoints(self, task: int) -> dict[str, str]: ...
+
+    async def checkpoint(self, task: int, name: str) -> str | None:
+        """One of them."""
+        ...
 
 
 class Events(Protocol):

@@ -2,12 +2,18 @@
 
 from typing import Protocol
 
-from headrace.core.breaker import BreakerRecord
+from headrace.core.breaker import BreakerChange, BreakerRecord
+
+CHANGES_KEPT = 100  # of each breaker
 
 
 class Circuits(Protocol):
     async def breakers(self) -> list[BreakerRecord]:
         """Every breaker that ever opened or was touched by hand, by service."""
+        ...
+
+    async def breaker_changes(self, service: str) -> list[BreakerChange]:
+        """Its last CHANGES_KEPT changes, the newest first; each is kept by the statement that makes it."""
         ...
 
     async def open_breaker(

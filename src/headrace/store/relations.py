@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from headrace.core.limits import Gate
 from headrace.core.states import TaskState
 from headrace.core.task import EdgeKind
 
@@ -28,6 +29,10 @@ class Below(NamedTuple):
 
 
 class Relations(Protocol):
+    async def gates(self, task: int) -> tuple[Gate, ...] | None:
+        """The limits, rates and the order that it was enqueued with; None where there is no such task."""
+        ...
+
     async def parents(self, task: int, *, limit: int) -> list[Relative]:
         """What it waits for, or waited for, and is still there; by the order of its edges."""
         ...

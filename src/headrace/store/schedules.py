@@ -242,6 +242,12 @@ def not_run(record: ScheduleRecord) -> WrongState:
     )
 
 
+def check_unchanged(record: ScheduleRecord, expected: tuple[int, int] | None) -> None:
+    """`expected` is the id and the revision of what somebody read: by its name another may be found by now."""
+    if expected is not None and (record.id, record.revision) != expected:
+        raise WrongState(f"schedule {record.name} was changed by somebody else meanwhile; look at it and try again")
+
+
 def check_runnable(record: ScheduleRecord) -> None:
     """What cannot fire because of its cadence can still be run by hand."""
     if record.task.name == UNREADABLE:

@@ -288,7 +288,8 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("owner", Text),
         CheckConstraint(one_of("state", tuple(s.value for s in JobState)), name=f"{name}_jobs_state"),
         index("jobs", "state", "state", "id"),
-        index("jobs", "name", "name"),
+        # With the id: those of one name are read from the newest on.
+        index("jobs", "name", "name", "id"),
         index("jobs", "created", "created_at"),
         index("jobs", "owner", "owner", "id", where="owner IS NOT NULL"),
         index("jobs", "deadline", "deadline_at", where="deadline_at IS NOT NULL AND state IN ('pending', 'running')"),
@@ -472,6 +473,21 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         Column("changed_at", Instant, nullable=False),
         Column("changed_by", Text, nullable=False),
         CheckConstraint(one_of("status", ("closed", "open")), name=f"{name}_breakers_status"),
+    )
+    # The last changes of each, written by the statement that makes them, which drops those before.
+    table(
+        "breaker_changes",
+        Column("service", Text, nullable=False),
+        Column("revision", BigInteger, nullable=False),
+        Column("status", Text, nullable=False),
+        flag("forced"),
+        Column("until", Instant),
+        number("calls"),
+        number("failures"),
+        Column("changed_at", Instant, nullable=False),
+        Column("changed_by", Text, nullable=False),
+        PrimaryKeyConstraint("service", "revision"),
+        CheckConstraint(one_of("status", ("closed", "open")), name=f"{name}_breaker_changes_status"),
     )
     # Tasks that every event of a name enqueues, in the transaction that sends it.
     table(

@@ -1,4 +1,4 @@
-"""The part of the seam for whoever searches tasks: narrow rows, from the newest on, as far as one look goes.
+"""The part of the seam for whoever searches tasks and jobs: narrow rows, from the newest on, as far as one look goes.
 
 A filter that no index serves is decided by whoever calls, row by row. Each look is bounded, says how far it came, and
 can be gone on with.
@@ -7,7 +7,7 @@ can be gone on with.
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from headrace.core.states import TaskState
+from headrace.core.states import JobState, TaskState
 from headrace.core.task import TaskFilter
 
 # Of an error message; what stands behind that is not searched.
@@ -29,6 +29,15 @@ class Skimmed(NamedTuple):
     tags: str | None  # JSON, a list of texts
     error_class: str | None
     error_message: str | None  # its first SKIMMED_MESSAGE characters
+
+
+class SkimmedJob(NamedTuple):
+    """What a job can be found by."""
+
+    id: int
+    name: str
+    state: JobState
+    owner: str | None
 
 
 class Hint(NamedTuple):
@@ -63,4 +72,11 @@ class Skimming(Protocol):
         """Of the next `window` tasks that ended before `criteria.before`, the last first, by the index that serves most
         of the criteria: the job; dead letters; the owner; or states, queues and names. Those of other workers are left
         out; what else that index does not know is not looked at: whoever calls does."""
+        ...
+
+    async def skim_jobs(
+        self, *, below: int, window: int, name: str | None = None, owner: str | None = None
+    ) -> list[SkimmedJob]:
+        """The next `window` jobs below the id `below`, by falling ids: those of a name, else those of an owner, else
+        all, each by an index that holds nothing else. With a name the owner is not looked at: whoever calls does."""
         ...

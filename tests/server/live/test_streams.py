@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from headrace.server.live.admission import read_ping
 from headrace.server.live.pace import Pace
-from tests.server.live.watching import CEILING, receive, streaming, watching
+from tests.server.live.watching import CEILING, closed, receive, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, Serving, listening
 from tests.support.waiting import eventually
@@ -70,6 +71,30 @@ async def test_pings(serve_sqlite: Serve) -> None:
         ):
             assert [json.loads(await client.recv()) for _ in range(2)] == [{"type": "ping"}] * 2
             assert [await anext(events) for _ in range(2)] == [{"comment": "ping"}] * 2
+
+
+async def test_pings_as_often_as_one_asks_for(serve_sqlite: Serve) -> None:
+    """Whoever has to notice soon that a connection is dead, as the dashboard does, need not wait for a minute."""
+    assert (read_ping(None, Pace()), read_ping("20", Pace()), read_ping("5", Pace())) == (60.0, 20.0, 5.0)
+    async with serve_sqlite() as server, listening(server.api) as url:
+        server.api.state.hub.pace = Pace(least_ping=0.1)
+        async with (
+            watching(url, "/ws/queues/?ping=0.2", server.secrets["viewer"]) as client,
+            asyncio.timeout(CEILING / 2),
+        ):
+            said = [json.loads(await client.recv())["type"] for _ in range(3)]
+            assert said == ["queues", "ping", "ping"]
+
+
+@pytest.mark.parametrize("ping", ["4", "61", "soon", "nan", "-1"])
+async def test_a_pace_of_pings_that_nobody_gets_is_refused(serve_sqlite: Serve, ping: str) -> None:
+    async with (
+        serve_sqlite() as server,
+        listening(server.api) as url,
+        watching(url, f"/ws/queues/?ping={ping}", server.secrets["viewer"]) as client,
+    ):
+        assert await closed(client) == 4400
+        assert client.close_reason == f"ping={ping} is not from 5 to 60 seconds"
 
 
 async def test_figures_of_queues_and_of_the_system(serve: Serve) -> None:

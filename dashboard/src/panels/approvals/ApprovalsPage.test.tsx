@@ -2,7 +2,7 @@ import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import { operator, problem, renderPage } from "@/testing/page";
+import { admin, operator, problem, renderPage } from "@/testing/page";
 
 import { Component } from "./ApprovalsPage";
 
@@ -17,7 +17,8 @@ const refund = {
   owner: "uma",
   enqueued_at: "2026-05-01T08:00:00Z",
 };
-const detail = { ...refund, arguments: { order: 12, card: "[redacted]" } };
+const approval = { status: "pending", role: "operator", by: null, at: null, note: null };
+const detail = { ...refund, arguments: { order: 12, card: "[redacted]" }, approval };
 
 function answers(more: object) {
   let waits = true;
@@ -57,6 +58,17 @@ it("rejects with a reason, and not without", async () => {
   await userEvent.click(reject);
   expect(await screen.findByText("tasks.refund is rejected")).toBeVisible();
   expect(server.requests).toContainEqual({ method: "POST", path: "/api/v1/tasks/17/reject", query: "", body: { note: "not broken" } });
+});
+
+it("says whose word it waits for, and leaves it to them", async () => {
+  const asked = { "GET /api/v1/tasks/17": { ...detail, approval: { ...approval, role: "finance" } } };
+  const { unmount } = renderPage(<Component />, { path: "/approvals", session: operator, answers: answers(asked) });
+  expect(await screen.findByText("This is not yours to decide: it waits for finance, by an admin.")).toBeVisible();
+  expect(screen.queryByRole("button", { name: /^Approve/ })).toBeNull();
+  unmount();
+  renderPage(<Component />, { path: "/approvals", session: admin, answers: answers(asked) });
+  expect(await screen.findByText("finance, by an admin")).toBeVisible();
+  expect(screen.getByRole("button", { name: /^Approve tasks.refund/ })).toBeVisible();
 });
 
 it("says why nothing was decided, and keeps what was written", async () => {

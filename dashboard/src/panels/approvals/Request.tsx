@@ -1,18 +1,26 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 
 import { api, call, placedErrors, type wire } from "@/api";
+import { deciderOf } from "@/app/roles";
+import { useMay } from "@/app/session";
 import { Button, Code, Fact, Facts, Json, Problem, Skeleton, TextArea, Time, useToasts } from "@/ui";
 import { CheckIcon, CloseIcon } from "@/ui/icons";
 
 import styles from "./Approvals.module.css";
-import { commandLine, isQuestion, kindText, titleOf } from "./waiting";
+import { askedText, commandLine, isQuestion, kindText, titleOf } from "./waiting";
 
 /** One thing that waits for a word: what it is, whose, with which arguments, and the two answers. */
 export function Request({ task }: { readonly task: wire.TaskSummary }) {
   const title = titleOf(task);
   const heading = `approval-${task.id}`;
+  const detail = useQuery({
+    queryKey: ["task", task.id],
+    queryFn: ({ signal }) => call(api.GET("/api/v1/tasks/{id}", { signal, params: { path: { id: task.id } } })),
+  });
+  const role = detail.data?.approval?.role ?? null;
+  const mayDecide = useMay()({ role: deciderOf(role), scope: "control" });
   return (
     <article className={styles.request} aria-labelledby={heading}>
       <header className={styles.head}>
@@ -28,6 +36,7 @@ export function Request({ task }: { readonly task: wire.TaskSummary }) {
           <Facts>
             <Fact name="Asked by">{task.owner ?? <span className="muted">your own code</span>}</Fact>
             <Fact name="What">{kindText(task)}</Fact>
+            {detail.data !== undefined && <Fact name="Who decides">{askedText(role)}</Fact>}
             <Fact name="Queue">
               <Link to={`/queues/${encodeURIComponent(task.queue)}`}>{task.queue}</Link>
             </Fact>
@@ -37,19 +46,24 @@ export function Request({ task }: { readonly task: wire.TaskSummary }) {
               </Fact>
             )}
           </Facts>
-          <Arguments task={task} />
+          <Arguments task={task} detail={detail} />
         </div>
-        <Decision task={task} title={title} />
+        {mayDecide ? (
+          <Decision task={task} title={title} />
+        ) : (
+          <p className="muted">This is not yours to decide: it waits for {askedText(role)}.</p>
+        )}
       </div>
     </article>
   );
 }
 
-function Arguments({ task }: { readonly task: wire.TaskSummary }) {
-  const detail = useQuery({
-    queryKey: ["task", task.id],
-    queryFn: ({ signal }) => call(api.GET("/api/v1/tasks/{id}", { signal, params: { path: { id: task.id } } })),
-  });
+interface ArgumentsProps {
+  readonly task: wire.TaskSummary;
+  readonly detail: UseQueryResult<wire.TaskDetail>;
+}
+
+function Arguments({ task, detail }: ArgumentsProps) {
   if (detail.isPending) return <Skeleton lines={2} />;
   if (detail.data === undefined) {
     return <Problem title="Its arguments could not be read" error={detail.error} retry={() => void detail.refetch()} />;

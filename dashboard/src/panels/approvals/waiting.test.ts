@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { commandLine, kindText, titleOf } from "./waiting";
+import { askedText, commandLine, kindText, titleOf } from "./waiting";
 
 const task = { name: "tasks.refund", label: null, kind: "function" } as const;
 const command = { name: "command", label: null, kind: "command" } as const;
@@ -15,6 +15,16 @@ it("says what approving sets going", () => {
   expect(kindText({ ...task, label: "give it back" })).toBe("task tasks.refund");
   expect(kindText(command)).toBe("a command on a worker");
   expect(kindText({ ...task, name: "headrace.workflows.builtin.approved" })).toBe("a question of a workflow");
+});
+
+it("says whose word it waits for", () => {
+  expect([null, "user", "operator", "admin", "finance"].map(askedText)).toEqual([
+    "an operator",
+    "an operator",
+    "an operator",
+    "an admin",
+    "finance, by an admin",
+  ]);
 });
 
 it("shows a command as one would type it", () => {

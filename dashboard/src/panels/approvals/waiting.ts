@@ -1,6 +1,7 @@
 /** How something that waits for a word is told. Pure. */
 
 import type { wire } from "@/api";
+import { deciderOf } from "@/app/roles";
 
 type Waiting = Pick<wire.TaskSummary, "name" | "label" | "kind">;
 
@@ -20,6 +21,14 @@ export function kindText(task: Waiting): string {
   if (task.kind === "session") return "a session on a worker";
   if (isQuestion(task)) return "a question of a workflow";
   return task.label === null ? "a task" : `task ${task.name}`;
+}
+
+/** Whose word it waits for. */
+export function askedText(role: string | null): string {
+  const decider = deciderOf(role);
+  const word = decider === "admin" ? "an admin" : "an operator";
+  // Of a role that only a workflow knows, admins answer for it.
+  return role === null || role === decider || decider === "operator" ? word : `${role}, by ${word}`;
 }
 
 /** The command as one would type it: words with anything else than plain characters are quoted. */

@@ -77,10 +77,10 @@ export function Component() {
 }
 
 function History({ breaker }: { readonly breaker: wire.BreakerShown }) {
-  const { service, revision, forced } = breaker;
+  const { service, revision, status } = breaker;
   const history = useQuery({
-    // Each change has another revision: then there is something new to read.
-    queryKey: ["breakers", service, "history", revision],
+    // Each change has another revision, and the clock makes one half open: then there is something new to read.
+    queryKey: ["breakers", service, "history", revision, status],
     queryFn: ({ signal }) => call(api.GET("/api/v1/breakers/{service}/history", { signal, params: { path: { service } } })),
   });
   const columns: Column<wire.BreakerChange>[] = [
@@ -93,8 +93,8 @@ function History({ breaker }: { readonly breaker: wire.BreakerShown }) {
         return status === null ? <span className="muted">as before</span> : <StateBadge state={status} />;
       },
     },
-    { id: "what", title: "What", wide: true, cell: (change) => changeText(change, forced) },
-    { id: "by", title: "By", cell: (change) => change.by },
+    { id: "what", title: "What", wide: true, cell: (change) => changeText(change) },
+    { id: "by", title: "By", cell: (change) => change.by ?? <span className="muted">the clock</span> },
     {
       id: "outcome",
       title: "Outcome",
@@ -122,7 +122,7 @@ function History({ breaker }: { readonly breaker: wire.BreakerShown }) {
       />
       {history.data !== undefined && !history.data.complete && (
         <p className="muted">
-          What was done by hand is kept for a year. Of changes by itself the last one alone is: those before it are not on this list.
+          The last 100 changes are kept, and what was done by hand over the API for a year: there was more before.
         </p>
       )}
     </>

@@ -52,13 +52,16 @@ it("opens one by its name until it is reset", async () => {
 
 it("shows its past, and what is not kept of it", async () => {
   const items = [
-    { at: "2026-05-01T08:00:00Z", act: "opened", by: "vm:7", source: "ledger", outcome: "done" },
-    { at: "2026-04-01T08:00:00Z", act: "reset", by: "olu", source: "audit", outcome: "done" },
+    { at: "2026-05-01T08:01:00Z", act: "half_open", by: null, source: "ledger", outcome: "done", forced: false, calls: null, failures: null },
+    { at: "2026-05-01T08:00:00Z", act: "opened", by: "vm:7", source: "ledger", outcome: "done", forced: false, calls: 12, failures: 7 },
+    { at: "2026-04-01T08:00:00Z", act: "reset", by: "olu", source: "audit", outcome: "done", forced: false, calls: null, failures: null },
   ];
   const answers = { "GET /api/v1/breakers": [mail], "GET /api/v1/breakers/mail/history": { items, complete: false } };
   renderPage(<BreakerPage />, { path: "/breakers/:service", at: "/breakers/mail", session: viewer, answers });
   expect(await screen.findByText("closed by hand")).toBeVisible();
-  expect(screen.getByText(/those before it are not on this list/)).toBeVisible();
+  expect(screen.getByRole("row", { name: /half open: its time was over, one call may probe the clock/ })).toBeVisible();
+  expect(screen.getByText("opened: 7 of 12 calls failed")).toBeVisible();
+  expect(screen.getByText(/there was more before/)).toBeVisible();
   expect(screen.queryByRole("button", { name: "Reset" })).toBeNull();
 });
 

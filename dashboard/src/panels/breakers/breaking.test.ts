@@ -27,15 +27,19 @@ it("says what it does with calls", () => {
 });
 
 it("says what happened, and by whom", () => {
-  expect(changeText({ act: "opened", source: "audit" }, false)).toBe("opened by hand");
-  expect(changeText({ act: "reset", source: "audit" }, false)).toBe("closed by hand");
-  expect(changeText({ act: "opened", source: "ledger" }, false)).toMatch(/too many calls failed/);
-  expect(changeText({ act: "opened", source: "ledger" }, true)).toMatch(/command line/);
-  expect(changeText({ act: "closed", source: "ledger" }, false)).toMatch(/probe/);
+  const change = { act: "opened", source: "ledger", forced: false, calls: 12, failures: 7 } as const;
+  expect(changeText({ ...change, source: "audit" })).toBe("opened by hand");
+  expect(changeText({ ...change, act: "reset", source: "audit" })).toBe("closed by hand");
+  expect(changeText(change)).toBe("opened: 7 of 12 calls failed");
+  expect(changeText({ ...change, calls: null, failures: null })).toMatch(/probe failed/);
+  expect(changeText({ ...change, forced: true })).toMatch(/command line/);
+  expect(changeText({ ...change, act: "half_open" })).toMatch(/one call may probe/);
+  expect(changeText({ ...change, act: "closed" })).toMatch(/probe/);
 });
 
 it("says what it was from then on, unless nothing was done", () => {
   expect(statusAfter({ act: "opened", outcome: "done" })).toBe("open");
+  expect(statusAfter({ act: "half_open", outcome: "done" })).toBe("half_open");
   expect(statusAfter({ act: "reset", outcome: "done" })).toBe("closed");
   expect(statusAfter({ act: "opened", outcome: "the database was away" })).toBeNull();
   expect(statusAfter({ act: "reset", outcome: null })).toBeNull();

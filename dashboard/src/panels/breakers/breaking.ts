@@ -38,18 +38,21 @@ export const TIMES: readonly Option[] = [
   { value: "", label: "until somebody resets it" },
 ];
 
-type Change = Pick<wire.BreakerChange, "act" | "source">;
+type Change = Pick<wire.BreakerChange, "act" | "source" | "forced" | "calls" | "failures">;
 
-/** What happened to it, in words. `forced`: it is open by hand now. */
-export function changeText(change: Change, forced: boolean): string {
-  const byHand = change.source === "audit";
+/** What happened to it, in words. */
+export function changeText(change: Change): string {
   switch (change.act) {
     case "reset":
       return "closed by hand";
     case "opened":
-      if (byHand) return "opened by hand";
+      if (change.source === "audit") return "opened by hand";
       // The command line leaves nothing in the audit log of the server, but for what it did.
-      return forced ? "opened by hand, by the command line or by code" : "opened: too many calls failed";
+      if (change.forced) return "opened by hand, by the command line or by code";
+      if (change.calls === null) return "opened again: the probe failed, or too many calls did";
+      return `opened: ${change.failures ?? 0} of ${change.calls} calls failed`;
+    case "half_open":
+      return "half open: its time was over, one call may probe";
     case "closed":
       return "closed: a probe went well, or somebody reset it elsewhere";
   }
@@ -58,5 +61,6 @@ export function changeText(change: Change, forced: boolean): string {
 /** What it was from then on. */
 export function statusAfter(change: Pick<wire.BreakerChange, "act" | "outcome">): wire.BreakerStatus | null {
   if (change.outcome !== "done") return null;
+  if (change.act === "half_open") return "half_open";
   return change.act === "opened" ? "open" : "closed";
 }

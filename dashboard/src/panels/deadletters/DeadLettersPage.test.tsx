@@ -20,6 +20,7 @@ const timeout: wire.FailureShown = {
   oldest_at: "2026-05-01T07:00:00Z",
   example: 17,
 };
+const COUNTED_AT = "2026-05-01T08:00:05.123456Z";
 const searched = { tasks: 2, complete: true, back_to: null };
 const letter = {
   id: 17,
@@ -46,8 +47,8 @@ const answers = {
   }),
   "POST /api/v1/dead-letters/replay": ({ body }: Asked) =>
     (body as wire.DeadLetterFilter).dry_run
-      ? { dry_run: true, count: { n: 2, more: false }, answers: {} }
-      : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 2 } },
+      ? { dry_run: true, count: { n: 2, more: false }, answers: {}, until: COUNTED_AT }
+      : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 2 }, until: null },
 };
 
 it("replays a group after a count, and shows what became of it", async () => {
@@ -56,9 +57,12 @@ it("replays a group after a count, and shows what became of it", async () => {
   const go = await screen.findByRole("button", { name: "Replay 2 dead letters", hidden: true });
   const sent = () => server.requests.filter((asked) => asked.path === "/api/v1/dead-letters/replay").map((asked) => asked.body);
   expect(sent()).toEqual([{ group: KEY, all: false, dry_run: true }]);
+  const first = server.requests.findIndex((asked) => asked.query.includes("limit=100"));
   await userEvent.click(go);
   const replayed = await screen.findByRole("region", { name: "Replayed from here" });
-  expect(sent().at(-1)).toEqual({ group: KEY, all: false, dry_run: false });
+  // As of the count: neither what is acted on nor what is looked after is what has failed since.
+  expect(sent().at(-1)).toEqual({ group: KEY, all: false, until: COUNTED_AT, dry_run: false });
+  expect(first).toBeGreaterThan(-1);
   expect(await within(replayed).findByText("2 completed")).toBeVisible();
   expect(within(replayed).getByRole("link", { name: "18 tasks.send", hidden: true })).toHaveAttribute("href", "/tasks/18");
 });
@@ -86,6 +90,7 @@ it("discards those that are chosen, by their ids", async () => {
       dry_run: (body as wire.Criteria).dry_run,
       count: { n: 2, more: false },
       answers: (body as wire.Criteria).dry_run ? {} : { deleted: 2 },
+      until: (body as wire.Criteria).dry_run ? COUNTED_AT : null,
     }),
   };
   const { server } = renderPage(<GroupPage />, {
@@ -100,7 +105,7 @@ it("discards those that are chosen, by their ids", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Discard 2 dead letters", hidden: true }));
   expect(await screen.findByText("2 are removed.")).toBeVisible();
   const last = server.requests.findLast((asked) => asked.path === "/api/v1/tasks/delete");
-  expect(last?.body).toEqual({ id: [17, 18], dead_letter: true, status: ["failed"], all: false, dry_run: false });
+  expect(last?.body).toEqual({ id: [17, 18], dead_letter: true, status: ["failed"], all: false, until: COUNTED_AT, dry_run: false });
 });
 
 it("lets users act on their own alone", async () => {

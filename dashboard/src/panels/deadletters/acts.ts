@@ -54,12 +54,14 @@ async function sendOne(act: Act, id: number): Promise<Done> {
   return { answers: { deleted: 1 }, ids: [] };
 }
 
-function send(act: Act, aim: Aim, dryRun: boolean): Promise<wire.BulkAnswer> {
+/** Without what was counted it only counts; with it, it acts on that, and not on what has failed since. */
+function send(act: Act, aim: Aim, counted?: wire.BulkAnswer): Promise<wire.BulkAnswer> {
+  const how = counted === undefined ? { dry_run: true } : { until: counted.until, dry_run: false };
   if (aim.kind === "chosen") {
-    const body = { id: [...aim.ids], dead_letter: true, status: ["failed"], all: false, dry_run: dryRun };
+    const body = { id: [...aim.ids], dead_letter: true, status: ["failed"], all: false, ...how };
     return call(act === "replay" ? api.POST("/api/v1/tasks/retry", { body }) : api.POST("/api/v1/tasks/delete", { body }));
   }
-  const body = bodyOf(aim, dryRun);
+  const body = { ...bodyOf(aim), ...how };
   return call(act === "replay" ? api.POST("/api/v1/dead-letters/replay", { body }) : api.POST("/api/v1/dead-letters/discard", { body }));
 }
 
@@ -90,12 +92,13 @@ export function useActing() {
         const agreed = act === "replay" || (await confirm(question(act, aim, failure, { n: 1, more: false })));
         return agreed ? sendOne(act, one) : null;
       }
-      const { count } = await send(act, aim, true);
+      const counted = await send(act, aim);
+      const { count } = counted;
       if (count.n === 0) return { answers: {}, ids: [] };
-      const agreed = await confirm({ ...question(act, aim, failure, count), count: count.n });
-      if (!agreed) return null;
+      // Now: while somebody thinks about it, others may come before them.
       const ids = act === "replay" ? await firstOf(aim) : [];
-      return { answers: (await send(act, aim, false)).answers, ids };
+      const agreed = await confirm({ ...question(act, aim, failure, count), count: count.n });
+      return agreed ? { answers: (await send(act, aim, counted)).answers, ids } : null;
     },
     onSuccess: (done, { act, aim, failure }) => {
       if (done === null) return undefined;

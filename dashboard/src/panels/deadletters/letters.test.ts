@@ -11,9 +11,9 @@ it("keeps filters in the address and back", () => {
 });
 
 it("says all only where nothing narrows it down", () => {
-  expect(bodyOf({ kind: "filter", filters: NO_FILTERS }, true)).toEqual({ all: true, dry_run: true });
-  expect(bodyOf({ kind: "filter", filters: mail }, false)).toEqual({ queue: ["mail"], all: false, dry_run: false });
-  expect(bodyOf({ kind: "group", group: "5f", filters: mail }, true)).toEqual({ queue: ["mail"], group: "5f", all: false, dry_run: true });
+  expect(bodyOf({ kind: "filter", filters: NO_FILTERS })).toEqual({ all: true });
+  expect(bodyOf({ kind: "filter", filters: mail })).toEqual({ queue: ["mail"], all: false });
+  expect(bodyOf({ kind: "group", group: "5f", filters: mail })).toEqual({ queue: ["mail"], group: "5f", all: false });
 });
 
 it("says what an act is about", () => {

@@ -44,10 +44,10 @@ export type Aim =
   | { readonly kind: "chosen"; readonly ids: readonly number[] };
 
 /** The body of a bulk act. Without a filter it has to say that it means all of them. */
-export function bodyOf(aim: Exclude<Aim, { kind: "chosen" }>, dryRun: boolean): wire.DeadLetterFilter {
+export function bodyOf(aim: Exclude<Aim, { kind: "chosen" }>): Omit<wire.DeadLetterFilter, "dry_run"> {
   const query = queryOf(aim.filters);
-  if (aim.kind === "group") return { ...query, group: aim.group, all: false, dry_run: dryRun };
-  return { ...query, all: Object.keys(query).length === 0, dry_run: dryRun };
+  if (aim.kind === "group") return { ...query, group: aim.group, all: false };
+  return { ...query, all: Object.keys(query).length === 0 };
 }
 
 /** "dead letters of queue mail", "every dead letter": what an act is about, in words. */

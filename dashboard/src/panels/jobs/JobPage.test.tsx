@@ -1,12 +1,13 @@
-import { configure, screen, within } from "@testing-library/react";
+import { act, configure, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, expect, it, vi } from "vitest";
 
 import type { wire } from "@/api";
+import { LiveHub } from "@/live";
 import { operator, problem, renderPage, user, viewer, type Answers } from "@/testing/page";
 
 import { Component } from "./JobPage";
-import { fan, group, job, node } from "./testing";
+import { detailed, fan, group, job, node } from "./testing";
 
 const JOB = "GET /api/v1/jobs/7";
 const GRAPH = "GET /api/v1/jobs/7/graph";
@@ -38,6 +39,26 @@ it("shows the job and its graph", async () => {
   expect(screen.getByText("after success")).toBeVisible();
 });
 
+it("says what its end enqueues, and leads there", async () => {
+  const hooks = { on_success: { task: "shop.notify", status: "enqueued" }, on_failure: { task: "shop.page us", status: "passed_over" } } as const;
+  const given = detailed({ state: "completed", total: 22, hooks });
+  shown(given, {}, { at: "/jobs/7?tab=details" });
+  expect(await screen.findByRole("link", { name: "shop.notify" })).toHaveAttribute("href", "/tasks?q=name%3Ashop.notify");
+  expect(screen.getByText("was enqueued")).toBeVisible();
+  expect(screen.getByRole("link", { name: "shop.page us" })).toHaveAttribute("href", '/tasks?q=name%3A%22shop.page+us%22');
+  expect(screen.getByText("does not run: it ended otherwise")).toBeVisible();
+});
+
+it("keeps what its end enqueues when the graph is read, which does not say it", async () => {
+  const given = detailed({ total: 22, hooks: { on_success: { task: "shop.notify", status: "waiting" }, on_failure: null } });
+  const { hooks: _, ...plain } = given;
+  shown(given, { [GRAPH]: { job: plain, ...fan(20), complete: true } });
+  expect(await screen.findByRole("group", { name: "Graph of nightly" })).toBeVisible();
+  await userEvent.click(screen.getByRole("tab", { name: "Details" }));
+  expect(await screen.findByText("waits for the end")).toBeVisible();
+  expect(screen.getByText("nothing runs")).toBeVisible();
+});
+
 it("says what it cannot find", async () => {
   renderPage(<Component />, { path: "/jobs/:id", at: "/jobs/7", answers: { [JOB]: problem(404, "Not Found", "job 7 does not exist") } });
   expect(await screen.findByText("job 7 does not exist")).toBeVisible();
@@ -64,6 +85,31 @@ it("runs what failed again, and says how many", async () => {
   await userEvent.click(screen.getByRole("button", { name: "Retry 3 tasks", hidden: true }));
   expect(await screen.findByText("4 tasks run again")).toBeVisible();
   expect(server.requests).toContainEqual({ method: "POST", path: "/api/v1/jobs/7/retry-failed", query: "", body: null });
+});
+
+it("follows another run that somebody else began", async () => {
+  const sockets: { onmessage?: (event: { data: string }) => void; close(): void }[] = [];
+  const live = new LiveHub({
+    open: () => {
+      const socket = { close: () => undefined };
+      sockets.push(socket);
+      return socket as unknown as WebSocket;
+    },
+    after: () => 0,
+    forget: () => undefined,
+    now: Date.now,
+    random: () => 0,
+  });
+  let given = job({ state: "failed", total: 10, completed: 7, failed: 3, open: 0, running: 0 });
+  shown(given, { [JOB]: () => given, [GRAPH]: () => ({ job: given, ...fan(8), complete: true }) }, { live });
+  expect(await screen.findByRole("button", { name: "Retry failed" })).toBeVisible();
+  given = job({ state: "running", run_no: 2, total: 10, completed: 7, failed: 0, open: 3, running: 3 });
+  const data = { job: "7", total: 10, completed: 7, failed: 0, cancelled: 0, at: "2026-05-01T08:00:09Z" };
+  act(() => {
+    for (const socket of sockets) socket.onmessage?.({ data: JSON.stringify({ type: "job_status_update", status: "running", seq: 12, data }) });
+  });
+  expect(await screen.findByRole("button", { name: "Cancel job" })).toBeVisible();
+  expect(screen.queryByRole("button", { name: "Retry failed" })).toBeNull();
 });
 
 it("says why something was not done", async () => {

@@ -6,7 +6,7 @@ import { Duration, Empty, Fact, Facts, Json, Page, Problem, Section, Skeleton, S
 import { useQueryState } from "@/url/queryState";
 
 import { JobActions } from "./acts";
-import { isOver, useJob, useOutline } from "./following";
+import { isOver, useJob, useOutline, type KnownJob } from "./following";
 import { Glyph } from "./glyphs";
 import { JobProgress } from "./JobProgress";
 import { NO_OUTLINE, type Member } from "./outline";
@@ -249,8 +249,8 @@ function tasksAddress(job: number, state: wire.TaskState): string {
   return `/tasks?${new URLSearchParams({ q: `job:${job} state:${state}` }).toString()}`;
 }
 
-function Details({ job }: { readonly job: wire.JobShown }) {
-  const hooks = hooksOf(job);
+function Details({ job }: { readonly job: KnownJob }) {
+  const { hooks } = job;
   return (
     <div className="stack">
       <Section title="Times">
@@ -272,12 +272,15 @@ function Details({ job }: { readonly job: wire.JobShown }) {
           <Fact name="Reason">{job.reason === null ? <span className="muted">–</span> : job.reason.replaceAll("_", " ")}</Fact>
         </Facts>
       </Section>
-      {hooks !== null && (
+      {hooks !== undefined && (
         <Section title="When it ends">
           <Facts>
-            <Fact name="If it completes">{hooks.on_success ?? <span className="muted">nothing runs</span>}</Fact>
-            <Fact name="If it fails">{hooks.on_failure ?? <span className="muted">nothing runs</span>}</Fact>
-            <Fact name="Of this run">{hooks.enqueued ? "was enqueued" : "not yet"}</Fact>
+            <Fact name="If it completes">
+              <Hook hook={hooks.on_success} />
+            </Fact>
+            <Fact name="If it fails">
+              <Hook hook={hooks.on_failure} />
+            </Fact>
           </Facts>
         </Section>
       )}
@@ -292,15 +295,22 @@ function Details({ job }: { readonly job: wire.JobShown }) {
   );
 }
 
-interface Hooks {
-  readonly on_success: string | null;
-  readonly on_failure: string | null;
-  readonly enqueued: boolean;
-}
+const HOOK_WORDS: Readonly<Record<wire.HookShown["status"], string>> = {
+  waiting: "waits for the end",
+  enqueued: "was enqueued",
+  passed_over: "does not run: it ended otherwise",
+};
 
-/** null where the server does not tell them. */
-function hooksOf(job: wire.JobShown): Hooks | null {
-  return (job as wire.JobShown & { readonly hooks?: Hooks | null }).hooks ?? null;
+/** The job does not know which task it became: the link shows those of the name, the newest first. */
+function Hook({ hook }: { readonly hook: wire.HookShown | null }) {
+  if (hook === null) return <span className="muted">nothing runs</span>;
+  const name = /[\s",\\]/.test(hook.task) ? JSON.stringify(hook.task) : hook.task;
+  return (
+    <>
+      <Link to={`/tasks?${new URLSearchParams({ q: `name:${name}` }).toString()}`}>{hook.task}</Link>{" "}
+      <span className="muted">{HOOK_WORDS[hook.status]}</span>
+    </>
+  );
 }
 
 function isEmpty(value: unknown): boolean {

@@ -43,6 +43,27 @@ it("keeps its filters in the address and asks the server with them", async () =>
   expect(router.state.location.search).toBe("");
 });
 
+it("finds jobs by words of their names, and goes on where a look had not the time for all", async () => {
+  const { server, router } = renderPage(<Component />, {
+    path: "/jobs",
+    answers: {
+      [LIST]: ({ query }: { query: string }) =>
+        query.includes("cursor=c1")
+          ? { items: [job({ id: 1, name: "garden album" })], next: null, complete: true }
+          : query.includes("text=")
+            ? { items: [], next: "c1", complete: false }
+            : { items: [job()], next: null, complete: true },
+    },
+  });
+  expect(await screen.findByRole("link", { name: "nightly #7" })).toBeVisible();
+  await userEvent.type(screen.getByLabelText("Name"), "album garden{Enter}");
+  expect(await screen.findByText("None among the newest jobs")).toBeVisible();
+  expect(router.state.location.search).toBe("?text=album+garden");
+  expect(server.requests.at(-1)?.query).toBe("limit=50&text=album%20garden");
+  await userEvent.click(screen.getByRole("button", { name: "Show more" }));
+  expect(await screen.findByRole("link", { name: "garden album #1" })).toBeVisible();
+});
+
 it("reads the next page by the cursor that the server gave", async () => {
   const { server } = renderPage(<Component />, {
     path: "/jobs",

@@ -40,10 +40,11 @@ export function Component() {
   const may = useMay();
   const [chosen, setChosen] = useQueryList("state");
   const [owner, setOwner] = useQueryState("owner", "");
+  const [text, setText] = useQueryState("text", "");
   const [, setParameters] = useSearchParams();
   const states = STATES.filter((state) => chosen.includes(state));
   const jobs = useListing<wire.JobShown>(
-    ["jobs", { states, owner }],
+    ["jobs", { states, owner, text }],
     (cursor, signal) =>
       call(
         api.GET("/api/v1/jobs", {
@@ -53,6 +54,7 @@ export function Component() {
               limit: 50,
               ...(states.length > 0 ? { state: states } : {}),
               ...(owner === "" ? {} : { owner }),
+              ...(text === "" ? {} : { text }),
               ...(cursor === null ? {} : { cursor }),
             },
           },
@@ -61,7 +63,7 @@ export function Component() {
     { refreshEach: REFRESH_EACH },
   );
   useRefreshWhenTasksChange(jobs.refresh);
-  const isFiltered = states.length > 0 || owner !== "";
+  const isFiltered = states.length > 0 || owner !== "" || text !== "";
 
   function toggle(state: wire.JobState): void {
     setChosen(states.includes(state) ? states.filter((each) => each !== state) : [...states, state]);
@@ -83,6 +85,7 @@ export function Component() {
             </button>
           ))}
         </div>
+        <Sought label="Name" placeholder="Name or id" value={text} change={setText} />
         {may({ overseer: true }) && <Sought label="Owner" placeholder="Owner" value={owner} change={setOwner} />}
         {isFiltered && (
           <Button kind="quiet" onClick={() => setParameters(new URLSearchParams(), { replace: true })}>
@@ -97,7 +100,7 @@ export function Component() {
         keyOf={(job) => job.id}
         linkOf={(job) => `/jobs/${job.id}`}
         listing={jobs}
-        empty={isFiltered ? <NoneFound /> : <NoneYet />}
+        empty={jobs.hasMore ? <NotYet /> : isFiltered ? <NoneFound /> : <NoneYet />}
       />
     </Page>
   );
@@ -118,7 +121,7 @@ interface SoughtProps {
   change(value: string): void;
 }
 
-/** Is looked for when it is entered, not with every letter: only whole names are found. */
+/** Is looked for when it is entered, not with every letter: owners are found by their whole names alone. */
 function Sought({ label, placeholder, value, change }: SoughtProps) {
   const [typed, setTyped] = useState<string | null>(null);
   function enter(event?: FormEvent): void {
@@ -158,6 +161,11 @@ function useRefreshWhenTasksChange(refresh: () => void): void {
       latest.current();
     }, []),
   );
+}
+
+/** A look by words has a time: what it did not come to is behind «Show more». */
+function NotYet() {
+  return <Empty title="None among the newest jobs">There are older ones that were not looked at yet: show more.</Empty>;
 }
 
 function NoneFound() {

@@ -1,5 +1,7 @@
 /** What somebody writes into the form for one more task. */
 
+import { inexactIn } from "@/api";
+
 export interface Read<Value> {
   readonly value: Value;
   readonly error?: string;
@@ -9,6 +11,8 @@ export function readKwargs(text: string): Read<Readonly<Record<string, unknown>>
   if (text.trim() === "") return { value: {} };
   try {
     const value: unknown = JSON.parse(text);
+    const inexact = inexactIn(text);
+    if (inexact !== null) return { value: {}, error: inexact };
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       return { value: value as Readonly<Record<string, unknown>> };
     }

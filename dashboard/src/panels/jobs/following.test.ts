@@ -10,6 +10,7 @@ import { job } from "./testing";
 it("reads arguments as an object and nothing else", () => {
   expect(readKwargs('{"n": 3}')).toEqual({ value: { n: 3 } });
   expect(readKwargs("  ")).toEqual({ value: {} });
+  expect(readKwargs('{"n": 9007199254740993}').error).toMatch(/too large/);
   expect(readKwargs("[1]").error).toMatch(/object/);
   expect(readKwargs("{n: 3}").error).toMatch(/No JSON/);
 });

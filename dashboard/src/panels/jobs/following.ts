@@ -14,7 +14,7 @@ export function isOver(job: Pick<wire.JobShown, "state">): boolean {
 }
 
 /** What a message says of a job, put into what is known of it. Never back in time: an answer may be newer. */
-export function patched(job: wire.JobShown, { status, data }: JobMessage): wire.JobShown {
+export function patched(job: KnownJob, { status, data }: JobMessage): KnownJob {
   const ended = data.completed + data.failed + data.cancelled;
   const isOlder = data.total < job.total || (ended < job.completed + job.failed + job.cancelled && isOver(job));
   if (isOlder) return job;
@@ -31,8 +31,11 @@ export function patched(job: wire.JobShown, { status, data }: JobMessage): wire.
   };
 }
 
+/** A job as its own answer has it, or as lists and graphs do: without what its end enqueues. */
+export type KnownJob = wire.JobShown & Partial<Pick<wire.JobDetail, "hooks">>;
+
 export interface FollowedJob {
-  readonly job: wire.JobShown | undefined;
+  readonly job: KnownJob | undefined;
   readonly problem: ProblemError | null;
   refresh(): void;
 }
@@ -40,7 +43,7 @@ export interface FollowedJob {
 /** `changed` is called when the server said that something did. */
 export function useJob(id: number, changed: () => void): FollowedJob {
   const queries = useQueryClient();
-  const query = useQuery<wire.JobShown>({
+  const query = useQuery<KnownJob>({
     queryKey: ["job", id],
     queryFn: ({ signal }) => readJob(id, signal),
     // Who comes from the list sees at once what it said, and its tasks are asked for without waiting.
@@ -53,10 +56,14 @@ export function useJob(id: number, changed: () => void): FollowedJob {
       (messages: readonly JobMessage[]) => {
         const last = messages.at(-1);
         if (last === undefined) return;
-        const before = queries.getQueryData<wire.JobShown>(["job", id]);
+        const before = queries.getQueryData<KnownJob>(["job", id]);
         if (before === undefined) return;
         const after = patched(before, last);
-        if (after === before) return;
+        if (after === before) {
+          // It is old, or begins another run of what is over here: its counts are the same, and nobody asks by himself.
+          if (isOver(before)) void queries.invalidateQueries({ queryKey: ["job", id], exact: true }, { cancelRefetch: false });
+          return;
+        }
         queries.setQueryData(["job", id], after);
         // Its end has times and reasons that a message does not carry.
         if (after.state !== before.state) void queries.invalidateQueries({ queryKey: ["job", id], exact: true });
@@ -125,5 +132,9 @@ export function listed(queries: QueryClient, id: number): wire.JobShown | undefi
 }
 
 function rememberJob(queries: QueryClient, id: number, job: wire.JobShown): void {
-  queries.setQueryData(["job", id], job);
+  const before = queries.getQueryData<KnownJob>(["job", id]);
+  queries.setQueryData<KnownJob>(["job", id], before === undefined ? job : { ...before, ...job });
+  // What its end enqueued only its own answer says.
+  const hasChanged = before !== undefined && (before.state !== job.state || before.run_no !== job.run_no);
+  if (hasChanged) void queries.invalidateQueries({ queryKey: ["job", id], exact: true });
 }

@@ -22,7 +22,7 @@ export interface PageOf<Item> {
   readonly next: string | null;
 }
 
-export function readJob(id: number, signal: AbortSignal): Promise<wire.JobShown> {
+export function readJob(id: number, signal: AbortSignal): Promise<wire.JobDetail> {
   return call(api.GET("/api/v1/jobs/{id}", { signal, params: { path: { id } } }));
 }
 

@@ -58,6 +58,10 @@ export function group(id: string, more: Partial<Group> = {}): Group {
   };
 }
 
+export function detailed(more: Partial<wire.JobDetail> = {}): wire.JobDetail {
+  return { ...job(), hooks: { on_success: null, on_failure: null }, ...more };
+}
+
 export function job(more: Partial<wire.JobShown> = {}): wire.JobShown {
   return {
     id: 7,

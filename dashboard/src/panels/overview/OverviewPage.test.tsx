@@ -155,8 +155,8 @@ describe("the overview", () => {
     let socket: { onmessage?: (event: { data: string }) => void } = {};
     let frame: () => void = () => undefined;
     const live = new LiveHub(
-      { open: () => (socket = { close: () => undefined } as object) as WebSocket, after: () => 0, forget: () => undefined, random: () => 0 },
-      { request: (act) => ((frame = act), 1), cancel: () => undefined },
+      { open: () => (socket = { close: () => undefined } as object) as WebSocket, after: () => 0, forget: () => undefined, now: Date.now, random: () => 0 },
+      { request: (act) => ((frame = act), () => undefined) },
     );
     overview(shown, live);
     await screen.findByRole("region", { name: "At a glance" });

@@ -89,15 +89,34 @@ it("sets a rate", async () => {
   });
 });
 
-it("shows what ended over times from minutes to a week", async () => {
-  const ended = ({ query }: Asked) => {
-    const range = new URLSearchParams(query).get("range") ?? "";
-    const found = { queue: "mail", completed: { "5m": 30, "1h": 300 }[range] ?? 3000, failed: 10, cancelled: 0, rejected: 0, per_second: 0.5 };
-    return { range, since: "2026-05-01T08:00:00Z", as_of: "2026-05-01T09:00:00Z", finished: { queues: [found] } };
+function ratesOf({ query }: Asked): wire.QueueRates {
+  const range = (new URLSearchParams(query).get("range") ?? "1h") as wire.QueueRates["range"];
+  const completed = { "5m": 30, "1h": 300, "24h": 3000, "7d": 3000 }[range];
+  const counts = { completed, failed: 10, cancelled: 0, rejected: 0 };
+  return {
+    queue: "mail",
+    range,
+    since: "2026-05-01T08:00:00Z",
+    until: "2026-05-01T08:01:00Z",
+    bucket: 60,
+    whose: "all",
+    complete: range !== "7d",
+    series: [{ at: "2026-05-01T08:00:00Z", ...counts }],
+    totals: counts,
+    per_second: 0.5,
   };
-  const answers = { "GET /api/v1/queues": [mail], "GET /api/v1/overview": ended };
-  renderPage(<QueuePage />, { path: "/queues/:name", at: "/queues/mail", session: viewer, answers });
+}
+
+it("shows what ended over times from minutes to a week, from its first look on", async () => {
+  const answers = { "GET /api/v1/queues": [mail], "GET /api/v1/queues/mail/rates": ratesOf };
+  const { router } = renderPage(<QueuePage />, { path: "/queues/:name", at: "/queues/mail", session: viewer, answers });
   const table = await screen.findByRole("table", { name: "What ended of mail" });
   await waitFor(() => expect(within(table).getByRole("row", { name: "5 minutes 30 10 (25 %) 0.5/s" })).toBeVisible());
   expect(within(table).getByRole("row", { name: /^hour 300 10/ })).toBeVisible();
+  // 300 in a minute.
+  expect(await screen.findByRole("img", { name: /^Ended each second\. Completed: now 5\/s/ })).toBeVisible();
+  await userEvent.selectOptions(screen.getByLabelText("Time range"), "Last 7 days");
+  expect(await screen.findByRole("img", { name: /^Ended each second\. Completed: now 50\/s/ })).toBeVisible();
+  expect(screen.getByText("Not all of this time has been counted yet.")).toBeVisible();
+  expect(router.state.location.search).toBe("?range=7d");
 });

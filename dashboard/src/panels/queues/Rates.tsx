@@ -1,35 +1,44 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
 
 import { api, call, type wire } from "@/api";
-import { Chart, Problem, Section, shortNumber } from "@/ui";
+import { Chart, Problem, Section, Select, shortNumber } from "@/ui";
+import { useQueryState } from "@/url/queryState";
 
-import { NOTHING_ENDED, percent, rateBetween, type Ended, type RatePoint } from "./figures";
+import { percent, ratePoints } from "./figures";
 import styles from "./Queues.module.css";
 
-type Range = wire.OverviewShown["range"];
-const EACH = 5000;
-const MOST_POINTS = 240;
+type Range = wire.QueueRates["range"];
+const RANGES: readonly { readonly value: Range; readonly label: string; readonly row: string }[] = [
+  { value: "5m", label: "Last 5 minutes", row: "5 minutes" },
+  { value: "1h", label: "Last hour", row: "hour" },
+  { value: "24h", label: "Last 24 hours", row: "day" },
+  { value: "7d", label: "Last 7 days", row: "7 days" },
+];
 
-function useOverview(range: Range, each: number) {
+function useRates(name: string, range: Range, each: number) {
   return useQuery({
-    queryKey: ["overview", range],
-    queryFn: ({ signal }) => call(api.GET("/api/v1/overview", { signal, params: { query: { range } } })),
+    queryKey: ["queues", name, "rates", range],
+    queryFn: ({ signal }) =>
+      call(api.GET("/api/v1/queues/{name}/rates", { signal, params: { path: { name }, query: { range } } })),
     refetchInterval: each,
   });
 }
 
-/** What ended of one queue: over times from minutes to a week, and each few seconds while one looks. */
+/** What ended of one queue: a line over the chosen time, and sums over times from minutes to a week. */
 export function Rates({ queue }: { readonly queue: string }) {
-  const minutes = useOverview("5m", EACH);
-  const hour = useOverview("1h", 10_000);
-  const day = useOverview("24h", 60_000);
-  const week = useOverview("7d", 60_000);
-  // The shortest range costs the server least, so that its figures are the newest.
-  const points = usePoints(queue, minutes.data);
-  const failed = [minutes, hour, day, week].find((each) => each.error !== null);
+  const asked = {
+    "5m": useRates(queue, "5m", 5000),
+    "1h": useRates(queue, "1h", 5000),
+    "24h": useRates(queue, "24h", 60_000),
+    "7d": useRates(queue, "7d", 60_000),
+  };
+  const [text, setRange] = useQueryState("range", "1h");
+  const range = RANGES.find((each) => each.value === text)?.value ?? "1h";
+  const shown = asked[range].data;
+  const points = shown === undefined ? [] : ratePoints(shown);
+  const failed = Object.values(asked).find((each) => each.error !== null);
   return (
-    <Section title="Rates">
+    <Section title="Rates" actions={<Select label="Time range" quiet value={range} change={setRange} options={RANGES} />}>
       <div className="stack">
         {failed !== undefined && (
           <Problem title="What is shown is not up to date" error={failed.error} retry={() => void failed.refetch()} />
@@ -43,8 +52,9 @@ export function Rates({ queue }: { readonly queue: string }) {
             { id: "failed", title: "Failed", colour: 2, values: points.map((point) => point.failed) },
           ]}
           height={120}
-          empty="Counting: the first figure comes in some seconds."
+          empty="The figures are on their way."
         />
+        {shown?.complete === false && <p className="muted">Not all of this time has been counted yet.</p>}
         <table className={styles.rates}>
           <caption className="visually-hidden">What ended of {queue}</caption>
           <thead>
@@ -56,10 +66,9 @@ export function Rates({ queue }: { readonly queue: string }) {
             </tr>
           </thead>
           <tbody>
-            <Over title="5 minutes" queue={queue} overview={minutes.data} />
-            <Over title="hour" queue={queue} overview={hour.data} />
-            <Over title="day" queue={queue} overview={day.data} />
-            <Over title="7 days" queue={queue} overview={week.data} />
+            {RANGES.map(({ value, row }) => (
+              <Over key={value} title={row} rates={asked[value].data} />
+            ))}
           </tbody>
         </table>
       </div>
@@ -67,47 +76,17 @@ export function Rates({ queue }: { readonly queue: string }) {
   );
 }
 
-interface OverProps {
-  readonly title: string;
-  readonly queue: string;
-  readonly overview: wire.OverviewShown | undefined;
-}
-
-function Over({ title, queue, overview }: OverProps) {
-  const found = overview?.finished.queues.find((each) => each.queue === queue);
-  const { completed, failed } = found ?? NOTHING_ENDED;
-  const all = completed + failed;
+function Over({ title, rates }: { readonly title: string; readonly rates: wire.QueueRates | undefined }) {
+  const { completed, failed } = rates?.totals ?? { completed: 0, failed: 0 };
   return (
     <tr>
       <th scope="row">{title}</th>
-      <td>{overview === undefined ? "–" : completed.toLocaleString("en-US")}</td>
+      <td>{rates === undefined ? "–" : completed.toLocaleString("en-US")}</td>
       <td>
-        {overview === undefined ? "–" : failed.toLocaleString("en-US")}
-        {failed > 0 && <span className="muted"> ({percent(failed / all)})</span>}
+        {rates === undefined ? "–" : failed.toLocaleString("en-US")}
+        {failed > 0 && <span className="muted"> ({percent(failed / (completed + failed))})</span>}
       </td>
-      <td>{overview === undefined ? "–" : `${shortNumber(found?.per_second ?? 0)}/s`}</td>
+      <td>{rates === undefined ? "–" : `${shortNumber(rates.per_second)}/s`}</td>
     </tr>
   );
-}
-
-function usePoints(queue: string, overview: wire.OverviewShown | undefined): readonly RatePoint[] {
-  const [points, setPoints] = useState<{ readonly queue: string; readonly points: readonly RatePoint[] }>({ queue, points: [] });
-  const last = useRef<{ readonly queue: string; readonly ended: Ended } | null>(null);
-  useEffect(() => {
-    if (overview === undefined) return;
-    const counts = overview.finished.queues.find((each) => each.queue === queue) ?? NOTHING_ENDED;
-    const ended: Ended = { since: overview.since, at: Date.parse(overview.as_of), counts };
-    const before = last.current;
-    if (before !== null && before.queue === queue && before.ended.at === ended.at) return;
-    last.current = { queue, ended };
-    if (before === null || before.queue !== queue) {
-      setPoints({ queue, points: [] });
-      return;
-    }
-    const point = rateBetween(before.ended, ended);
-    // Once a minute the range moves on; the line goes on behind that.
-    if (point === null) return;
-    setPoints((kept) => ({ queue, points: [...kept.points.slice(1 - MOST_POINTS), point] }));
-  }, [queue, overview]);
-  return points.points.length > 1 ? points.points : [];
 }

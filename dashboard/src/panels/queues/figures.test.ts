@@ -1,13 +1,15 @@
 import { expect, it } from "vitest";
 
+import type { wire } from "@/api";
+
 import {
   depthOf,
   isOutdated,
   merged,
   numberOf,
   percent,
-  rateBetween,
   rateForm,
+  ratePoints,
   rateText,
   sampled,
   sharesOf,
@@ -67,13 +69,29 @@ it("keeps samples for a time, and none twice", () => {
   expect(sampled(one, 7000, { primary: 9 }, 5000).map((sample) => sample.at)).toEqual([7000]);
 });
 
-it("counts what ended between two looks, unless the range moved on", () => {
-  const counts = { completed: 10, failed: 1, cancelled: 0, rejected: 0 };
-  const before = { since: "a", at: 1000, counts };
-  const now = { since: "a", at: 6000, counts: { ...counts, completed: 20 } };
-  expect(rateBetween(before, now)).toEqual({ at: 6000, completed: 2, failed: 0 });
-  expect(rateBetween(before, { ...now, since: "b" })).toBeNull();
-  expect(rateBetween(before, before)).toBeNull();
+it("draws what ended per second, and the bucket that is not over by what it has so far", () => {
+  const nothing = { failed: 0, cancelled: 0, rejected: 0 };
+  const rates: wire.QueueRates = {
+    queue: "mail",
+    range: "1h",
+    since: "2026-05-01T08:00:00Z",
+    until: "2026-05-01T08:01:30Z",
+    bucket: 60,
+    whose: "all",
+    complete: true,
+    series: [
+      { at: "2026-05-01T08:00:00Z", ...nothing, completed: 120, failed: 30 },
+      { at: "2026-05-01T08:01:00Z", ...nothing, completed: 60 },
+    ],
+    totals: { ...nothing, completed: 180, failed: 30 },
+    per_second: 2,
+  };
+  expect(ratePoints(rates)).toEqual([
+    { at: Date.parse("2026-05-01T08:00:30Z"), completed: 2, failed: 0.5 },
+    { at: Date.parse("2026-05-01T08:01:15Z"), completed: 2, failed: 0 },
+  ]);
+  // Two seconds of a bucket would say anything.
+  expect(ratePoints({ ...rates, until: "2026-05-01T08:01:02Z" })).toHaveLength(1);
 });
 
 it("reads numbers that may be left out", () => {

@@ -111,28 +111,22 @@ export function numberOf(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
-type Outcomes = Pick<wire.OutcomesOfQueue, "completed" | "failed" | "cancelled" | "rejected">;
-
-/** What of a queue had ended in a range, at one look. */
-export interface Ended {
-  /** The range begins here: two looks can be compared while this is the same. */
-  readonly since: string;
-  readonly at: number;
-  readonly counts: Outcomes;
-}
-
-export const NOTHING_ENDED: Outcomes = { completed: 0, failed: 0, cancelled: 0, rejected: 0 };
-
 export interface RatePoint {
   readonly at: number;
   readonly completed: number;
   readonly failed: number;
 }
 
-/** What ended per second between two looks; null where the range has moved on in between: then it is not known. */
-export function rateBetween(before: Ended, now: Ended): RatePoint | null {
-  const seconds = (now.at - before.at) / 1000;
-  if (before.since !== now.since || seconds <= 0) return null;
-  const rate = (outcome: keyof Outcomes): number => Math.max(0, now.counts[outcome] - before.counts[outcome]) / seconds;
-  return { at: now.at, completed: rate("completed"), failed: rate("failed") };
+/** Below so many seconds of a bucket its rate says nothing. */
+const SHORTEST = 5;
+
+/** What ended per second in each bucket, at its middle. The one that is not over is counted by what it has so far. */
+export function ratePoints(rates: wire.QueueRates): readonly RatePoint[] {
+  const until = Date.parse(rates.until);
+  return rates.series.flatMap((bucket) => {
+    const begin = Date.parse(bucket.at);
+    const seconds = Math.min(rates.bucket, (until - begin) / 1000);
+    if (seconds < SHORTEST) return [];
+    return [{ at: begin + seconds * 500, completed: bucket.completed / seconds, failed: bucket.failed / seconds }];
+  });
 }

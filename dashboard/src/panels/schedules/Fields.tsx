@@ -2,7 +2,7 @@ import { memo, useId } from "react";
 
 import { Checkbox, Input, Select, TextArea } from "@/ui";
 
-import { readKwargs, templateOf, type ScheduleForm, type Wrongs } from "./form";
+import { chosenQueue, readKwargs, templateOf, type ScheduleForm, type Wrongs } from "./form";
 import { CATCH_UPS, OVERLAPS, UNITS } from "./rules";
 import styles from "./Schedules.module.css";
 import { useRegistry } from "./useRegistry";
@@ -11,10 +11,12 @@ interface FieldsProps {
   readonly form: ScheduleForm;
   change(form: ScheduleForm): void;
   readonly wrongs: Wrongs;
-  readonly isNew: boolean;
+  /** As it is stored; null for one that is made. */
+  readonly before: ScheduleForm | null;
 }
 
-export function Fields({ form, change, wrongs, isNew }: FieldsProps) {
+export function Fields({ form, change, wrongs, before }: FieldsProps) {
+  const isNew = before === null;
   return (
     <>
       {isNew && (
@@ -28,7 +30,7 @@ export function Fields({ form, change, wrongs, isNew }: FieldsProps) {
         />
       )}
       <Cadence form={form} change={change} wrongs={wrongs} />
-      <Work form={form} change={change} wrongs={wrongs} isNew={isNew} />
+      <Work form={form} change={change} wrongs={wrongs} before={before} />
       <Rules form={form} change={change} wrongs={wrongs} />
       {isNew && (
         <Checkbox
@@ -59,7 +61,7 @@ const KINDS = [
   ["once", "Once"],
 ] as const;
 
-function Cadence({ form, change, wrongs }: Omit<FieldsProps, "isNew">) {
+function Cadence({ form, change, wrongs }: Omit<FieldsProps, "before">) {
   const group = useId();
   const zones = useId();
   return (
@@ -125,7 +127,8 @@ function Cadence({ form, change, wrongs }: Omit<FieldsProps, "isNew">) {
   );
 }
 
-function Work({ form, change, wrongs, isNew }: FieldsProps) {
+function Work({ form, change, wrongs, before }: FieldsProps) {
+  const isNew = before === null;
   const tasks = useId();
   const queues = useId();
   const registry = useRegistry();
@@ -193,16 +196,18 @@ function Work({ form, change, wrongs, isNew }: FieldsProps) {
         value={form.kwargs}
         onChange={(event) => change({ ...form, kwargs: event.target.value })}
       />
-      {!isNew && known !== undefined && known.queue !== form.queue && (
+      {before !== null && known !== undefined && known.queue !== before.queue && (
         <p className="muted">
-          With another task or other arguments it goes to the queue of its task, {known.queue}, and no longer to {form.queue}.
+          {chosenQueue(before, registry.data?.items.find((task) => task.name === before.task)?.queue) === null
+            ? `It goes to the queue of that task, ${known.queue}.`
+            : `It stays in the queue ${before.queue}, which was chosen for it.`}
         </p>
       )}
     </>
   );
 }
 
-function Rules({ form, change, wrongs }: Omit<FieldsProps, "isNew">) {
+function Rules({ form, change, wrongs }: Omit<FieldsProps, "before">) {
   const hasWrong = wrongs.catch_up ?? wrongs.grace ?? wrongs.overlap ?? wrongs.jitter;
   return (
     <details className={styles.more} {...(hasWrong === undefined ? {} : { open: true })}>

@@ -6,7 +6,7 @@ import { Button, Dialog, Problem } from "@/ui";
 
 import { useChange, useCreate } from "./acts";
 import { viewerZone } from "./cadence";
-import { changeOf, emptyForm, formOf, hasSecrets, newSchedule, readKwargs, wrongsOf, type Field, type ScheduleForm, type Wrongs } from "./form";
+import { changeOf, emptyForm, formOf, newSchedule, unsendable, wrongsOf, type Field, type ScheduleForm, type Wrongs } from "./form";
 import { Fields } from "./Fields";
 import { placed } from "./placing";
 import styles from "./Schedules.module.css";
@@ -26,7 +26,8 @@ export function NewSchedule({ close }: { close(): void }) {
   const refused = placed(create.error, shownFields(form, true));
 
   function save(): void {
-    const found = wrongsOf(form);
+    const unsent = unsendable(form.kwargs);
+    const found: Wrongs = { ...(unsent === undefined ? {} : { kwargs: unsent }), ...wrongsOf(form) };
     setWrongs(found);
     create.reset();
     if (Object.keys(found).length > 0) return;
@@ -41,7 +42,7 @@ export function NewSchedule({ close }: { close(): void }) {
       change={setForm}
       wrongs={{ ...refused.fields, ...wrongs }}
       problem={refused.rest === null ? null : <Problem title="No schedule was made" error={refused.rest} />}
-      isNew
+      before={null}
       isBusy={create.isPending}
       save={save}
       close={close}
@@ -60,9 +61,9 @@ export function EditSchedule({ schedule, close }: { readonly schedule: wire.Sche
 
   function save(): void {
     const found: Partial<Record<Field, string>> = { ...wrongsOf(form) };
-    if (body?.kwargs !== undefined && hasSecrets(readKwargs(form.kwargs))) {
-      found.kwargs = "Write the values that are [redacted] anew: what is changed is sent as a whole";
-    }
+    // Untouched they are not sent, and stay what they are.
+    const unsent = body?.kwargs === undefined ? undefined : unsendable(form.kwargs);
+    if (unsent !== undefined) found.kwargs = unsent;
     setWrongs(found);
     change.reset();
     if (Object.keys(found).length > 0 || body === undefined || body === null) return;
@@ -78,6 +79,7 @@ export function EditSchedule({ schedule, close }: { readonly schedule: wire.Sche
       wrongs={{ ...refused.fields, ...wrongs }}
       note={schedule.declared_by === null ? null : `The code of ${schedule.declared_by} declares it. What you change stands until the code is changed.`}
       problem={refused.rest === null ? null : <Problem title="Nothing was changed" error={refused.rest} />}
+      before={before}
       isBusy={change.isPending}
       isSame={body === null}
       save={save}
@@ -94,7 +96,7 @@ interface ScheduleDialogProps {
   readonly wrongs: Wrongs;
   readonly note?: string | null;
   readonly problem: React.ReactNode;
-  readonly isNew?: boolean;
+  readonly before: ScheduleForm | null;
   readonly isBusy: boolean;
   readonly isSame?: boolean;
   save(): void;
@@ -102,7 +104,7 @@ interface ScheduleDialogProps {
 }
 
 function ScheduleDialog(props: ScheduleDialogProps) {
-  const { title, act, form, change, wrongs, note = null, problem, isNew = false, isBusy, isSame = false, save, close } = props;
+  const { title, act, form, change, wrongs, note = null, problem, before, isBusy, isSame = false, save, close } = props;
   return (
     <Dialog
       title={title}
@@ -127,7 +129,7 @@ function ScheduleDialog(props: ScheduleDialogProps) {
         }}
       >
         {note !== null && <p className={styles.note}>{note}</p>}
-        <Fields form={form} change={change} wrongs={wrongs} isNew={isNew} />
+        <Fields form={form} change={change} wrongs={wrongs} before={before} />
         {problem}
       </form>
     </Dialog>

@@ -68,6 +68,13 @@ it("makes one, and says beside the field what the server refused", async () => {
   const dialog = within(await screen.findByRole("dialog", { hidden: true }));
   await userEvent.click(dialog.getByRole("button", { name: "Make the schedule", hidden: true }));
   expect(dialog.getByLabelText("Name")).toHaveAccessibleDescription("Give it a name");
+  const given = dialog.getByLabelText("Arguments of each run");
+  await userEvent.clear(given);
+  await userEvent.click(given);
+  await userEvent.paste('{"account": 9007199254740993}');
+  await userEvent.click(dialog.getByRole("button", { name: "Make the schedule", hidden: true }));
+  expect(given).toHaveAccessibleDescription(/^9007199254740993 is too large/);
+  await userEvent.clear(given);
   expect(server.requests.some((asked) => asked.method === "POST")).toBe(false);
   await userEvent.type(dialog.getByLabelText("Name"), "east");
   await userEvent.type(dialog.getByLabelText("Task"), "tasks.report");
@@ -101,22 +108,56 @@ it("sends what was changed alone", async () => {
   expect(server.requests.find((asked) => asked.method === "PATCH")?.body).toEqual({ cron: "0 3 * * *", tz: "Europe/Berlin" });
 });
 
-it("does not send secrets back that it was never shown", async () => {
-  const secret = { ...nightly, arguments: { region: "north", password: "[redacted]" } };
+it("says which queue it will have with another task", async () => {
+  const other = { name: "tasks.other", queue: "default", signature: "()", schema: {}, summary: null };
+  const more = { ...answers, "GET /api/v1/registry": { ...registry, items: [...registry.items, other] } };
+  for (const [queue, said] of [
+    ["reports", "It goes to the queue of that task, default."],
+    ["slow", "It stays in the queue slow, which was chosen for it."],
+  ] as const) {
+    const { unmount } = renderPage(<SchedulePage />, {
+      path: "/schedules/:name",
+      at: "/schedules/nightly?edit=yes",
+      session: operator,
+      answers: { ...more, "GET /api/v1/schedules/nightly": { ...nightly, queue } },
+    });
+    const dialog = within(await screen.findByRole("dialog", { hidden: true }));
+    await waitFor(() => expect(dialog.getByText("(region: str)")).toBeInTheDocument());
+    const task = dialog.getByLabelText("Task");
+    await userEvent.clear(task);
+    await userEvent.type(task, "tasks.other");
+    expect(await dialog.findByText(said)).toBeInTheDocument();
+    unmount();
+  }
+});
+
+it.each([
+  ["a secret", '"password": "[redacted]"', /anew/],
+  ["a text with a secret in it", '"dsn": "postgresql://app:[redacted]@db/x"', /anew/],
+  ["a number that was rounded", '"account": 9007199254740992', /too large/],
+])("does not send %s back as it was shown, and changes the rest", async (_, shown, why) => {
+  const secret = { ...nightly, arguments: JSON.parse(`{"region": "north", ${shown}}`) as object };
   const { server } = renderPage(<SchedulePage />, {
     path: "/schedules/:name",
     at: "/schedules/nightly?edit=yes",
     session: operator,
-    answers: { ...answers, "GET /api/v1/schedules/nightly": secret },
+    answers: { ...answers, "GET /api/v1/schedules/nightly": secret, "PATCH /api/v1/schedules/nightly": secret },
   });
   const dialog = within(await screen.findByRole("dialog", { hidden: true }));
   const given = dialog.getByLabelText("Arguments of each run");
   await userEvent.clear(given);
   await userEvent.click(given);
-  await userEvent.paste('{"region": "south", "password": "[redacted]"}');
+  await userEvent.paste(`{"region": "south", ${shown}}`);
   await userEvent.click(dialog.getByRole("button", { name: "Save the changes", hidden: true }));
-  expect(given).toHaveAccessibleDescription(/anew/);
+  expect(given).toHaveAccessibleDescription(why);
   expect(server.requests.some((asked) => asked.method === "PATCH")).toBe(false);
+  await userEvent.clear(given);
+  await userEvent.click(given);
+  await userEvent.paste(JSON.stringify(secret.arguments));
+  await userEvent.type(dialog.getByLabelText("Cron"), "{Backspace}5");
+  await userEvent.click(dialog.getByRole("button", { name: "Save the changes", hidden: true }));
+  expect(await screen.findByText("nightly is changed")).toBeVisible();
+  expect(server.requests.find((asked) => asked.method === "PATCH")?.body).toEqual({ cron: "30 2 * * 5", tz: "Europe/Berlin" });
 });
 
 it("removes one after a question, and goes back to the list", async () => {

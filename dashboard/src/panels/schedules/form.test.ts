@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { ProblemError, type wire } from "@/api";
 
 import { inUnits, instantOf, localInput, readCadence, wordsOf } from "./cadence";
-import { changeOf, emptyForm, formOf, hasSecrets, newSchedule, templateOf, wrongsOf, type Field } from "./form";
+import { changeOf, emptyForm, formOf, newSchedule, templateOf, unsendable, wrongsOf, type Field } from "./form";
 import { placed } from "./placing";
 
 const nightly: wire.ScheduleShown = {
@@ -95,9 +95,12 @@ it("sees before it is sent what cannot be right", () => {
   expect(wrongsOf({ ...emptyForm("UTC"), name: "x", task: "t" })).toEqual({});
 });
 
-it("knows arguments that were taken out", () => {
-  expect(hasSecrets({ a: [{ b: "[redacted]" }] })).toBe(true);
-  expect(hasSecrets({ a: "redacted" })).toBe(false);
+it("knows arguments that are not what was shown of them", () => {
+  expect(unsendable('{"a": [{"b": "[redacted]"}]}')).toMatch(/anew/);
+  expect(unsendable('{"dsn": "postgresql://app:[redacted]@db/x"}')).toMatch(/anew/);
+  expect(unsendable(formOf({ ...nightly, arguments: JSON.parse('{"account": 9007199254740993}') as object }, "UTC").kwargs)).toMatch(/too large/);
+  expect(unsendable('{"a": "redacted", "b": 9007199254740991}')).toBeUndefined();
+  expect(unsendable("no JSON yet")).toBeUndefined();
 });
 
 it("begins arguments with what the task asks for", () => {

@@ -1,6 +1,6 @@
 /** The form of a schedule: from what is stored to what is entered, and from there to what is sent. Pure. */
 
-import type { wire } from "@/api";
+import { holdsRedacted, inexactIn, type wire } from "@/api";
 
 import { inUnits, instantOf, localInput, readCadence } from "./cadence";
 
@@ -165,12 +165,15 @@ export function changeOf(before: ScheduleForm, now: ScheduleForm): wire.Schedule
   return Object.keys(change).length === 0 ? null : change;
 }
 
-const REDACTED = "[redacted]";
+/** The queue that was chosen for a schedule, whatever its task says; null where it has that of its task. */
+export function chosenQueue(before: Pick<ScheduleForm, "queue">, own: string | undefined): string | null {
+  return before.queue === own ? null : before.queue;
+}
 
-/** Whether arguments hold what the server took out: they cannot be sent back as they are. */
-export function hasSecrets(value: unknown): boolean {
-  if (value === REDACTED) return true;
-  return typeof value === "object" && value !== null && Object.values(value).some(hasSecrets);
+/** Why arguments cannot be sent as they are written, which may be as they were shown; undefined where they can. */
+export function unsendable(kwargs: string): string | undefined {
+  if (holdsRedacted(readKwargs(kwargs))) return "Write the values that are [redacted] anew: what is changed is sent as a whole";
+  return inexactIn(kwargs) ?? undefined;
 }
 
 /** Arguments to begin with: what a task's schema asks for, empty. */

@@ -36,16 +36,21 @@ const BULK = {
 /** Which tasks; at least one of them, or `all`. */
 export type Criteria = Sent & { readonly all?: true };
 
-export interface BulkAnswer {
-  readonly count: wire.Count;
-  readonly answers: Readonly<Record<string, number>>;
+export type BulkAnswer = wire.BulkAnswer;
+
+/** Changes nothing: how many they are, and the instant of that. */
+export function countBulk(act: BulkAct, criteria: Criteria): Promise<BulkAnswer> {
+  return sendBulk(act, { ...criteria, dry_run: true });
 }
 
-/** With `dryRun` nothing is changed: it only counts. */
-export function bulk(act: BulkAct, criteria: Criteria, dryRun: boolean): Promise<BulkAnswer> {
+/** On what was counted, and not on what has come since. */
+export function actInBulk(act: BulkAct, criteria: Criteria, { until }: Pick<BulkAnswer, "until">): Promise<BulkAnswer> {
+  return sendBulk(act, { ...criteria, until, dry_run: false });
+}
+
+function sendBulk(act: BulkAct, body: Partial<wire.Criteria>): Promise<BulkAnswer> {
   // What has a default may be left out, though the types of a body do not say so.
-  const body = { ...criteria, dry_run: dryRun } as unknown as wire.Criteria;
-  return call(api.POST(BULK[act], { body })) as unknown as Promise<BulkAnswer>;
+  return call(api.POST(BULK[act], { body: body as wire.Criteria }));
 }
 
 export function getTask(id: number, signal: AbortSignal): Promise<wire.TaskDetail> {
@@ -90,8 +95,9 @@ export function resetBreaker(service: string): Promise<unknown> {
   return call(api.POST("/api/v1/breakers/{service}/reset", { params: { path: { service } } }));
 }
 
+/** The first page is soon there, those behind it are as large as the server gives them. */
 export function getLogs(id: number, cursor: string | null, signal: AbortSignal): Promise<wire.PageLogLineShown> {
-  const query = { limit: 500, ...(cursor === null ? {} : { cursor }) };
+  const query = cursor === null ? { limit: 500 } : { limit: 5000, cursor };
   return call(api.GET("/api/v1/tasks/{id}/logs", { signal, params: { path: { id }, query } }));
 }
 
@@ -112,8 +118,8 @@ export function submitTask(submission: wire.Submission, key: string): Promise<wi
   return call(api.POST("/api/v1/tasks", { body: submission, params: { header: { "Idempotency-Key": key } } }));
 }
 
-export function reenqueueTask(id: number, copy: wire.Reenqueue): Promise<wire.Submitted> {
-  return call(api.POST("/api/v1/tasks/{id}/reenqueue", { params: { path: { id } }, body: copy }));
+export function reenqueueTask(id: number, copy: wire.Reenqueue, key: string): Promise<wire.Submitted> {
+  return call(api.POST("/api/v1/tasks/{id}/reenqueue", { params: { path: { id } }, headers: { "Idempotency-Key": key }, body: copy }));
 }
 
 /** As they are sent: lists may not be read-only there. */

@@ -45,6 +45,11 @@ def extra(name: str) -> Finding:
     return problem("extras", f"{what} needs {module}, which is not installed", f"pip install 'headrace[{name}]'")
 
 
+def is_server(url: str) -> bool:
+    """Whether the ledger is reached through a server, and not at its own place."""
+    return url.partition("://")[0] in ("http", "https")
+
+
 def place(url: str, mounts: str | None = None) -> Iterator[Finding]:
     """The URL, and where it leads: the file and its folder. A problem here means that nothing can be opened."""
     scheme = url.partition("://")[0].partition("+")[0] if "://" in url else ""
@@ -57,7 +62,7 @@ def place(url: str, mounts: str | None = None) -> Iterator[Finding]:
         yield problem(
             "url",
             f"database URL {shown_url(url)!r} is not understood",
-            "write sqlite:///headrace.db or postgresql://user@host/db",
+            "write sqlite:///headrace.db, postgresql://user@host/db, or https://host of a headrace server",
         )
 
 

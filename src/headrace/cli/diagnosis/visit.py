@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from headrace.cli.diagnosis.findings import Finding, Level, fine, problem
 from headrace.cli.diagnosis.ledger import Patient, examine
-from headrace.cli.diagnosis.machine import extra, place, versions
+from headrace.cli.diagnosis.machine import extra, is_server, place, versions
 from headrace.cli.target import load_app
 from headrace.core.errors import HeadraceError, MissingExtra, SchemaError
+from headrace.settings import read_settings
 from headrace.store.base import Store, StoreOptions
 from headrace.store.connect import connect
 
@@ -29,6 +30,10 @@ async def visit(url: str, name: str, target: str | None, *, thorough: bool) -> A
         yield fine("app", f"{target}: {len(app.registry)} tasks")
         if app.settings.metrics_port is not None:
             yield extra("metrics")
+    if is_server(url):
+        async for finding in _from_afar(url, name, app, thorough=thorough):
+            yield finding
+        return
     closed = False
     for finding in place(url):
         closed = closed or finding.level is Level.PROBLEM
@@ -46,6 +51,19 @@ async def visit(url: str, name: str, target: str | None, *, thorough: bool) -> A
         return
     try:
         async for finding in _inside(store, app, pool, thorough=thorough):
+            yield finding
+    finally:
+        await store.close()
+
+
+async def _from_afar(url: str, name: str, app: "App | None", *, thorough: bool) -> AsyncIterator[Finding]:
+    # Its client is not for the commands that look at a database.
+    from headrace.cli.diagnosis.server import examine_server
+
+    token = app.settings.token if app else read_settings({}).token
+    store = app.new_store() if app else connect(url, StoreOptions(name=name, extra={"token": token}))
+    try:
+        async for finding in examine_server(url, token, store, thorough=thorough):
             yield finding
     finally:
         await store.close()

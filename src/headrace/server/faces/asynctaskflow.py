@@ -24,7 +24,15 @@ from headrace.core.task import AttemptRecord, TaskFilter, TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
-from headrace.server.faces.asynctaskflow_records import TaskBody, Word, body_of, states_of, waits_for_retry, word_of
+from headrace.server.faces.asynctaskflow_records import (
+    TaskBody,
+    Word,
+    body_of,
+    states_of,
+    waits_for_retry,
+    word_of,
+    words_of,
+)
 from headrace.server.faces.ids import id_of, uuid_of
 from headrace.server.figures import ratio_of
 from headrace.server.probes import TheProbes
@@ -121,13 +129,18 @@ async def list_tasks(app: TheApp, caller: Reader, status: Word | None = None, li
     owner = caller.only_own
 
     async def look(store: Store) -> list[_Read]:
-        found: list[TaskRecord] = []
+        found: list[_Read] = []
         now = await store.now()
         async for page in _pages(store, status, owner, limit):
-            found += [record for record in page if status is None or word_of(record, now) is status]
-            if len(found) >= limit:
-                break
-        return [_Read(record, await _attempts(store, record), now) for record in found[:limit]]
+            for record in page:
+                if status is not None and status not in words_of(record, now):
+                    continue
+                read = _Read(record, await _attempts(store, record), now)
+                if status is None or word_of(record, now, read.attempts) is status:
+                    found.append(read)
+                if len(found) == limit:
+                    return found
+        return found
 
     return [await _shown(app, read) for read in await app.engine.run(look)]
 
@@ -178,7 +191,7 @@ async def delete_task(task_id: UUID, app: TheApp, caller: Controller) -> None:
                 raise Problem(
                     409, "Conflict", f"Task is ACTIVE; cancel it first: POST /api/v1/tasks/{record.id}/cancel"
                 )
-            case DeleteAnswer.NEEDED:
+            case DeleteAnswer.NEEDED | DeleteAnswer.CHANGED_MEANWHILE:
                 raise Problem(409, "Conflict", "Task is needed by its job, or by another task that has not ended")
 
 
@@ -306,10 +319,13 @@ async def _pages(
 
 
 async def _retried(app: App, record: TaskRecord) -> bool:
-    now = await app.engine.run(lambda store: store.now())
     if record.state is TaskState.COMPLETED:
         return False
-    if waits_for_retry(record, now) and record.job is None:
+
+    async def look(store: Store) -> bool:
+        return waits_for_retry(record, await store.now(), await _attempts(store, record))
+
+    if await app.engine.run(look) and record.job is None:
         # Its run ends here, and the next begins. Whoever is interrupted in between leaves it cancelled: FAILED, and
         # ready to be retried again.
         answers = await app.tasks.acancel(record.id, reason="user")

@@ -2,7 +2,8 @@
 
 What the specification has no word for is shown by the nearest: a task that was cancelled, stopped or rejected is
 FAILED, one that waits for an approval or for other tasks is PENDING. A retry that waits for its time is FAILED, with
-the time in `retry_after`; once it is due it is PENDING.
+the time in `retry_after`; once it is due it is PENDING. So is one that was put back since, by an open breaker, say:
+what it waits for is no failure of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,22 +44,43 @@ _WORDS: dict[TaskState, Word] = {
 }
 
 
-def word_of(record: TaskRecord, now: datetime) -> Word:
+def word_of(record: TaskRecord, now: datetime, attempts: Sequence[AttemptRecord] = ()) -> Word:
+    """`attempts` are needed where `words_of` leaves more than one."""
     if record.dead_letter:
         return Word.DLQ
-    if waits_for_retry(record, now):
+    if waits_for_retry(record, now, attempts):
         return Word.FAILED
     return _WORDS[record.state]
 
 
-def waits_for_retry(record: TaskRecord, now: datetime) -> bool:
-    """An attempt failed, and the time of the next has not come."""
+def words_of(record: TaskRecord, now: datetime) -> frozenset[Word]:
+    """Those that may be its own, as far as that can be told without its attempts."""
+    if _may_wait_for_retry(record, now) and not _every_claim_failed(record):
+        return frozenset({Word.FAILED, Word.PENDING})
+    return frozenset({word_of(record, now)})
+
+
+def waits_for_retry(record: TaskRecord, now: datetime, attempts: Sequence[AttemptRecord]) -> bool:
+    """Its last attempt failed, and the time of the next has not come."""
+    if not _may_wait_for_retry(record, now):
+        return False
+    return _every_claim_failed(record) or any(
+        attempt.charged and attempt.claim_no == record.claim_no for attempt in attempts
+    )
+
+
+def _may_wait_for_retry(record: TaskRecord, now: datetime) -> bool:
     return (
         record.state is TaskState.PENDING
         and record.lane is Lane.RETRY
         and record.attempt > 0
         and record.eligible_at > now
     )
+
+
+def _every_claim_failed(record: TaskRecord) -> bool:
+    """It was put back by nobody, and is in its first run: nearly all."""
+    return record.claim_no <= record.attempt
 
 
 def states_of(word: Word) -> tuple[TaskState, ...]:
@@ -130,13 +152,13 @@ def body_of(
     last = errors[-1] if errors else None
     return TaskBody(
         task_id=uuid_of(record.id),
-        state=word_of(record, now),
+        state=word_of(record, now, attempts),
         content=content,
         retry_count=retry_count(record),
         max_retries=record.max_attempts - 1,
         last_error=record.error_message or (last.error if last else None),
         error_type=error_type(record.error_class) or (last.type if last else None),
-        retry_after=record.eligible_at if waits_for_retry(record, now) else None,
+        retry_after=record.eligible_at if waits_for_retry(record, now, attempts) else None,
         created_at=record.created_at,
         updated_at=_updated_at(record, attempts),
         completed_at=record.finished_at if record.state is TaskState.COMPLETED else None,

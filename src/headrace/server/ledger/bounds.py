@@ -7,33 +7,33 @@ from datetime import datetime
 from typing import Any, cast
 
 from headrace.core.task import After, TaskFilter
-from headrace.store.http.verbs import MOST_AT_ONCE
+from headrace.store.http.verbs import MOST_AT_ONCE, MOST_ROWS
 
 _LARGEST = 2**63 - 1
 _SMALL = 2**31 - 1  # priorities, attempts, versions: columns of 32 bits
 _LONGEST = 3_155_760_000  # seconds: a hundred years
-_LIMITS: Mapping[str, int] = {"outline": 10_000}
 _IDS = frozenset({"task", "job"})  # of an argument, or of a field
-_PLACES = frozenset({"after", "before", "claim_no", "seen"})  # in a sequence, from -1 on
+_PLACES = frozenset({"after", "before", "claim_no", "seen", "expected"})  # in a sequence, from -1 on
 
 
 def bounded(verb: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, with its limit clamped. Raises ValueError for what cannot be."""
-    most = _LIMITS.get(verb, MOST_AT_ONCE)
-    return {name: _argument(name, value, most) for name, value in arguments.items()}
+    """The same. Raises ValueError for what cannot be."""
+    most = MOST_ROWS.get(verb, MOST_AT_ONCE)
+    for name, value in arguments.items():
+        if name == "limit":
+            _check_limit(value, most)
+        else:
+            _look(name, value)
+        if isinstance(value, TaskFilter):
+            _check_limit(value.limit, most)
+    return dict(arguments)
 
 
-def _argument(name: str, value: Any, most: int) -> Any:
-    if name == "limit":
-        return _clamped(value, most)
-    _look(name, value)
-    if isinstance(value, TaskFilter):
-        return dataclasses.replace(value, limit=_clamped(value.limit, most))
-    return value
-
-
-def _clamped(limit: int, most: int) -> int:
-    return max(1, min(limit, most))
+def _check_limit(limit: int | None, most: int) -> None:
+    """Whoever asks for more is not given less in silence: they would take it for all there is. None is for verbs whose
+    rows are few."""
+    if limit is not None and not 1 <= limit <= most:
+        raise ValueError(f"limit is not within 1 and {most}, the rows of one answer: {limit}; ask for page after page")
 
 
 def _look(name: str, value: Any) -> None:

@@ -1,12 +1,14 @@
 """What an app over HTTP enqueues: held to what the server's own app declares, as if it had been asked for by name."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from headrace.app import App
+from headrace.client.preparing import merged_gates
 from headrace.client.task import Task
 from headrace.core.errors import DuplicateTask, MovedAway, PayloadError, UnknownTask
+from headrace.core.limits import Gate
 from headrace.core.payload import dumps, loads
 from headrace.core.task import Enqueued, Key, NewTask
 from headrace.server.auth.approving import is_free, needs_approval, of_workflows
@@ -22,8 +24,11 @@ def submitted(app: App, caller: Caller, task: NewTask) -> NewTask:
         options["approval"] = {"role": role.value}
     # Written anew: from here on a word that is searched in the text is found, however the client wrote it.
     made = dataclasses.replace(task, options=dumps(options), owner=caller.owns_as)
+    values = None
+    if declared is not None and not is_free(made):
+        values = _arguments(app, made, declared, options)
     if not caller.controls_all:
-        made = _held_to(caller, made, declared)
+        made = _held_to(caller, made, declared, values)
     return dataclasses.replace(made, approval=task.approval or needs_approval(caller, made))
 
 
@@ -35,17 +40,65 @@ def scheduled(app: App, caller: Caller, task: NewTask) -> NewTask:
     return dataclasses.replace(task, options=made.options, owner=None)
 
 
-def _held_to(caller: Caller, task: NewTask, declared: Task[..., Any] | None) -> NewTask:
+def _held_to(
+    caller: Caller, task: NewTask, declared: Task[..., Any] | None, values: Mapping[str, Any] | None
+) -> NewTask:
     if any(key.on_conflict == "replace" for key in task.keys):
         raise Problem(403, "Forbidden", "to replace a task that holds a key is for operators: it may be another's")
     keys = tuple(_own_key(caller, task.name, key) for key in task.keys)
     if is_free(task):  # waits for somebody who looks at it
         return dataclasses.replace(task, keys=keys)
     if declared is not None:
-        return dataclasses.replace(task, kind="function", pool=declared.pool, keys=keys)
+        gates = _gates(task, declared, values)
+        return dataclasses.replace(task, kind="function", pool=declared.pool, keys=keys, gates=gates)
     if not of_workflows(task):
         raise UnknownTask(f"no task {task.name!r} is defined on the server's app; ask its operator to load it there")
     return dataclasses.replace(task, keys=keys)
+
+
+def _arguments(
+    app: App, task: NewTask, declared: Task[..., Any], options: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Its arguments, checked as its worker would; None where this process has not the codec that wrote them, and the
+    worker is the first who can read them. Raises ArgumentError, and Problem(422)."""
+    codec = app.codecs.codecs.get(task.codec)
+    if codec is None or "event" in options:
+        return None
+    try:
+        text = codec.decode(task.arguments)
+    except Exception as error:  # a codec is the user's own
+        raise Problem(422, "Unprocessable arguments", f"task {task.name}: its codec cannot read them") from error
+    return declared.arguments.check(text, _filled(task, options))
+
+
+def _filled(task: NewTask, options: Mapping[str, Any]) -> frozenset[str]:
+    """The arguments that results of other tasks will give, or complete."""
+    try:
+        places = [spec["at"] for spec in options.get("inputs", ())]
+        return frozenset(place if isinstance(place, str) else place[0] for place in places)
+    except (TypeError, LookupError):
+        raise Problem(422, "Unprocessable arguments", f"the inputs of {task.name!r} name no places") from None
+
+
+def _gates(task: NewTask, declared: Task[..., Any], values: Mapping[str, Any] | None) -> tuple[Gate, ...]:
+    """Those that are declared here, whatever was left out; whoever wants to be held to more may. An order key is the
+    caller's to choose, as over REST."""
+    here = declared if task.queue == declared.options.queue else declared.using(queue=task.queue)
+    try:
+        wanted = here.gates({} if values is None else values)
+    except Exception:
+        if values is not None:
+            raise
+        raise Problem(
+            422,
+            "Unprocessable arguments",
+            f"the limits of task {task.name} go by its arguments, and the server has not the codec {task.codec!r} to "
+            "read them; give its app that codec",
+        ) from None
+    if any(gate.kind == "order" for gate in task.gates):
+        wanted = tuple(gate for gate in wanted if gate.kind != "order")
+    places = {(gate.kind, gate.key) for gate in wanted}
+    return merged_gates(wanted, tuple(gate for gate in task.gates if (gate.kind, gate.key) not in places))
 
 
 def _own_key(caller: Caller, name: str, key: Key) -> Key:

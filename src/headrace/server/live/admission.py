@@ -1,5 +1,6 @@
 """Who may watch what: the same answer for a WebSocket and an event stream."""
 
+import math
 from contextlib import suppress
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from headrace.server.auth.authenticating import TOKEN_SUBPROTOCOL
 from headrace.server.auth.caller import Caller
 from headrace.server.faces.ids import id_of
 from headrace.server.live.messages import Position, read_position
+from headrace.server.live.pace import Pace
 from headrace.server.live.sources import (
     JobLogs,
     JobStatus,
@@ -85,6 +87,20 @@ def read_after(text: str | None, source: Source) -> Position | None:
         return read_position(text, parts=source.parts)
     except ValueError:
         raise Problem(422, "Unprocessable Content", f"after={text[:50]} is no place in this sequence") from None
+
+
+def read_ping(text: str | None, pace: Pace) -> float:
+    """How many seconds may pass without a word to them. Problem(422)."""
+    if not text:
+        return pace.ping
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not pace.least_ping <= seconds <= pace.ping:
+        detail = f"ping={text[:10]} is not from {pace.least_ping:g} to {pace.ping:g} seconds"
+        raise Problem(422, "Unprocessable Content", detail)
+    return seconds
 
 
 def subprotocol(websocket: WebSocket) -> str | None:

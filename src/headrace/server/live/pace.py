@@ -8,6 +8,7 @@ class Pace:
     """Durations are seconds."""
 
     ping: float = 60.0  # of a WebSocket; whoever is connected is also asked again whether they may be
+    least_ping: float = 5.0  # that one may ask for, who has to notice sooner that a connection is dead
     comment: float = 15.0  # of an event stream: proxies close one that is silent
     poll: float = 1.0  # between two looks for what no hint came for
     rest: float = 0.02  # between two reads of one topic, however many hints come

@@ -9,7 +9,15 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from headrace.core.errors import HeadraceError
 from headrace.server.access import the_app
-from headrace.server.live.admission import caller_of, name_of, read_after, source_of, still_known, subprotocol
+from headrace.server.live.admission import (
+    caller_of,
+    name_of,
+    read_after,
+    read_ping,
+    source_of,
+    still_known,
+    subprotocol,
+)
 from headrace.server.live.messages import PING, Position
 from headrace.server.live.pace import FAREWELL
 from headrace.server.live.serving import the_hub
@@ -92,7 +100,8 @@ async def _watched(websocket: WebSocket, kind: str, id: str) -> tuple[int, str]:
         caller = await caller_of(websocket)
         source = await source_of(await the_app(websocket), caller, kind, id)
         after, hub = read_after(websocket.query_params.get("after"), source), the_hub(websocket)
-        async with hub.watching(source, ping=hub.pace.ping, caller=name_of(websocket, caller)) as watcher:
+        ping = read_ping(websocket.query_params.get("ping"), hub.pace)
+        async with hub.watching(source, ping=ping, caller=name_of(websocket, caller)) as watcher:
             listener = asyncio.create_task(_listen(websocket, watcher))
             try:
                 async with watcher.sending():

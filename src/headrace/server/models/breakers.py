@@ -26,12 +26,19 @@ class OpenRequest(Given):
 
 class BreakerChange(Shown):
     at: Instant
-    act: Literal["opened", "reset", "closed"]
-    by: str = Field(description="The person, or the worker")
-    source: Literal["audit", "ledger"] = Field(description="audit: by hand, over the API; ledger: its last change")
+    act: Literal["opened", "half_open", "closed", "reset"] = Field(
+        description="half_open: its time was over, and it may be probed; reset: closed by hand, over the API"
+    )
+    by: str | None = Field(description="The person, or the worker; null: nobody, its time was over")
+    source: Literal["audit", "ledger"] = Field(
+        description="audit: by hand, over the API; ledger: by itself, by the command line or by code"
+    )
     outcome: str | None = Field(description="`done`, or what went wrong; null: begun, and nobody said how it ended")
+    forced: bool = Field(description="Opened by hand, until it is reset")
+    calls: int | None = Field(description="That whoever opened it had counted; null where nobody had")
+    failures: int | None = Field(description="Of these calls")
 
 
 class BreakerHistory(Shown):
-    items: list[BreakerChange] = Field(description="The newest first; at most 101")
-    complete: bool = Field(description="False: changes that it made by itself before the last one are not kept")
+    items: list[BreakerChange] = Field(description="The newest first; at most 300")
+    complete: bool = Field(description="False: of its changes the last 100 are kept, and there were more")

@@ -4,7 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from headrace.server.models.base import Given, Name
+from headrace.server.models.base import Given, Name, When
+from headrace.server.models.tasks import UNTIL
 
 FailureKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
 
@@ -17,6 +18,7 @@ class DeadLetterFilter(Given):
     owner: Name | None = None
     group: FailureKey | None = Field(default=None, description="Of one failure: the `key` of its group")
     all: bool = Field(default=False, description="Whatever there is")
+    until: When | None = Field(default=None, description=UNTIL)
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
     dry_run: bool = Field(default=False, description="Only count them")
 

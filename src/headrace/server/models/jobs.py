@@ -77,6 +77,24 @@ class JobShown(Shown):
     metadata: Json
 
 
+class HookShown(Shown):
+    """A task that a job enqueues when it ends."""
+
+    task: str = Field(description="The name of the task", examples=["tasks.notify"])
+    status: Literal["waiting", "enqueued", "passed_over"] = Field(
+        description="waiting: the job is not over; passed_over: this run of it ended in the other way"
+    )
+
+
+class HooksShown(Shown):
+    on_success: HookShown | None = Field(description="When it completes")
+    on_failure: HookShown | None = Field(description="When it fails, or is cancelled")
+
+
+class JobDetail(JobShown):
+    hooks: HooksShown = Field(description="What its end enqueues; of its present run")
+
+
 class NodeShown(Shown):
     id: Id
     name: str
@@ -120,7 +138,7 @@ class Took(Shown):
 class GroupShown(Shown):
     """Tasks of the same name that wait for the same."""
 
-    id: str = Field(description="Holds while no task is added to the job", examples=["g1"])
+    id: str = Field(description="By its first task: holds also when tasks are added to the job", examples=["g17"])
     task: str | None = Field(description="The name of what runs; null where several were put together")
     label: str | None = Field(description="Of one that is alone, what its composition calls it")
     level: int = Field(description="From 0: behind the longest way to it")
@@ -200,7 +218,12 @@ class Ids(Shown):
     ids: list[int]
 
 
-JobPage = Page[JobShown]
+class JobPage(Page[JobShown]):
+    complete: bool = Field(
+        description="False: the time for one look by name was over before the page was full; `next` goes on from there"
+    )
+
+
 NodePage = Page[NodeShown]
 JobEventPage = Page[JobEventShown]
 JobLinePage = Page[JobLineShown]

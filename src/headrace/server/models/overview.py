@@ -75,6 +75,21 @@ class QueueDepths(Shown):
     retry_ratio: float = Field(description="Share of the starts that retries get while both wait", examples=[0.3])
 
 
+class QueueRates(Shown):
+    """What ended of one queue, as workers counted it by the minute."""
+
+    queue: str = Field(examples=["mail"])
+    range: Literal["5m", "1h", "24h", "7d"]
+    since: Instant
+    until: Instant = Field(description="Figures are kept for a while: when these were read")
+    bucket: int = Field(description="Seconds")
+    whose: Literal["all", "own"] = Field(description="own: what ended of the caller's own")
+    complete: bool = Field(description="False: not all of the range has been read yet, or not all of it is counted")
+    series: list[OutcomesAt] = Field(description="Every bucket, oldest first")
+    totals: Outcomes
+    per_second: float = Field(description="That ended, over the range", examples=[1.67])
+
+
 class WorkerCounts(Shown):
     alive: int
     silent: int = Field(description="Their lease is over: others take their tasks")

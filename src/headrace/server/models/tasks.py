@@ -10,6 +10,7 @@ from headrace.server.models.base import Given, Id, Instant, Json, Name, Note, Pa
 from headrace.server.models.counts import Count, SearchedShown
 
 MOST_TASKS = 1000  # of one batch
+UNTIL = "Nothing that was created, ended or was run again later than this: as the dry run said it"
 
 _Word = Annotated[str, StringConstraints(max_length=100_000)]
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=300)]
@@ -134,6 +135,11 @@ class AttemptShown(Shown):
 
 class Approval(Shown):
     status: Literal["pending", "approved", "rejected"]
+    role: str | None = Field(
+        description="Who decides has at least this role; null: that of an operator. One that the server does not know, "
+        "as a workflow may ask for, is for admins to answer for",
+        examples=["operator"],
+    )
     by: str | None
     at: Instant | None
     note: str | None
@@ -174,7 +180,8 @@ class TaskDetail(TaskSummary):
     has_result: bool
     timings: Timings
     approval: Approval | None = Field(description="Null when nobody had to approve it")
-    attempts: list[AttemptShown]
+    attempts: list[AttemptShown] = Field(description="The last 200, by claim; /attempts has the others")
+    more_attempts: bool
     parents: Relatives = Field(description="What it waits for, or waited for")
     children: Relatives = Field(description="What waits for it, or waited for it")
     job_name: str | None
@@ -299,6 +306,7 @@ class Criteria(Given):
     dead_letter: bool | None = None
     owner: Name | None = None
     all: bool = Field(default=False, description="Whatever there is")
+    until: When | None = Field(default=None, description=UNTIL)
     limit: int | None = Field(default=None, ge=1, le=1_000_000)
     dry_run: bool = Field(default=False, description="Only count them")
 
@@ -319,6 +327,7 @@ class BulkAnswer(Shown):
     dry_run: bool
     count: Count = Field(description="Those that were acted on, or would be; a dry run counts up to 10,000")
     answers: dict[str, int] = Field(examples=[{"retried": 17, "refused": 0}])
+    until: Instant | None = Field(description="Of a dry run: give it to the act, which then takes nothing newer")
 
 
 class TaskPage(Page[TaskSummary]):

@@ -17,11 +17,13 @@ from headrace.store.figures import EndedTask
 SAMPLED = (TaskState.COMPLETED, TaskState.FAILED)
 EACH = 50  # of a state in a bucket
 _PLACES = 500  # queues and names that one bucket keeps apart; the rest of it counts by outcome alone
+_LINES = 2000  # queues, by outcome, that one bucket keeps apart
 _AT_ONCE = 7200  # seconds that the first query sums up
 _SOON = 0.03
 _SETTLED = timedelta(seconds=5)  # a worker may still be writing the counts of the minute before
 
 type Place = tuple[str, str, str]  # queue, name, outcome
+type Line = tuple[str, str]  # queue, outcome
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Bucket:
     at: datetime
     outcomes: Counter[str] = field(default_factory=Counter[str])
     places: Counter[Place] = field(default_factory=Counter[Place])
+    lines: Counter[Line] = field(default_factory=Counter[Line])
+    cut: bool = False  # there were more queues than it keeps apart
     # (seconds of waiting, seconds of running, weight): how many tasks of its state each stands for
     sample: list[tuple[float | None, float | None, float]] = field(
         default_factory=list[tuple[float | None, float | None, float]]
@@ -39,6 +43,15 @@ class Bucket:
         place = (queue, name, outcome)
         if place in self.places or len(self.places) < _PLACES:
             self.places[place] += n
+        line = (queue, outcome)
+        if line in self.lines or len(self.lines) < _LINES:
+            self.lines[line] += n
+        else:
+            self.cut = True
+
+    def of_queue(self, queue: str) -> Counter[str]:
+        """How many of one queue ended, by outcome."""
+        return Counter({outcome: self.lines[queue, outcome] for outcome in self.outcomes})
 
     def take(self, ended: list[EndedTask]) -> None:
         """Where workers counted fewer than were found (one was killed before it wrote), each stands for itself."""

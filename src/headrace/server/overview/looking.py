@@ -47,14 +47,25 @@ class Standing(NamedTuple):
     dead_letters: int
 
 
-class Ended(NamedTuple):
-    """What ended in a range."""
+class Counted(NamedTuple):
+    """How many ended in a range."""
 
     at: datetime
     buckets: list[Bucket]
     complete: bool
+
+
+class Own(NamedTuple):
+    n: int
+    more: bool  # or there may be: among those that there was no time to look at
+
+
+class Ended(NamedTuple):
+    """What ended in a range."""
+
+    counted: Counted
     failing: Failing
-    dead_letters: int | None  # one's own; None: those of everybody, which are counted elsewhere
+    dead_letters: Own | None  # one's own; None: those of everybody, which are counted elsewhere
 
 
 class Overview:
@@ -71,28 +82,31 @@ class Overview:
         return await self._shared("standing", lambda: self._app.engine.run(stand))
 
     async def ended(self, name: RangeName, owner: str | None) -> Ended:
-        range = RANGES[name]
-        run = self._app.engine.run
+        return await self._shared(
+            f"ended {_asked(name, owner)}",
+            lambda: self._app.engine.run(lambda store: self._look_back(store, RANGES[name], owner)),
+        )
+
+    async def counted(self, name: RangeName, owner: str | None) -> Counted:
+        """Without a look at single failures, which costs the most."""
+        return await self._shared(
+            f"counted {_asked(name, owner)}",
+            lambda: self._app.engine.run(lambda store: self._count(store, RANGES[name], owner)),
+        )
+
+    async def _look_back(self, store: Store, range: Range, owner: str | None) -> Ended:
+        counted = await self._count(store, range, owner)
+        failed = await self._failing(store, counted.buckets[0].at, owner)
+        return Ended(counted, failed, None if owner is None else await _own_dead_letters(store, owner))
+
+    async def _count(self, store: Store, range: Range, owner: str | None) -> Counted:
+        now = await store.now()
         if owner is None:
-            return await self._shared(f"ended {name}", lambda: run(lambda store: self._all(store, range)))
-        return await self._shared(f"ended {name} of {owner}", lambda: run(lambda store: self._own(store, range, owner)))
-
-    async def _all(self, store: Store, range: Range) -> Ended:
-        now = await store.now()
-        buckets, complete = await self._buckets.look(store, range, now, seconds=_PATIENCE)
-        return Ended(now, buckets, complete, await self._failing(store, range.starts(now)[0], None), None)
-
-    async def _own(self, store: Store, range: Range, owner: str) -> Ended:
-        now = await store.now()
+            buckets, complete = await self._buckets.look(store, range, now, seconds=_PATIENCE)
+            return Counted(now, buckets, complete)
         starts = range.starts(now)
         ended = await store.own_ends(owner, since=starts[0], limit=OWN_ENDS)
-        dead = Walk(
-            store, Search(criteria=TaskFilter(owner=owner, dead_letter=True)), most=COUNTED_AT_MOST, seconds=_PATIENCE
-        )
-        n = sum([len(page) async for page in dead.pages()])
-        failed = await self._failing(store, starts[0], owner)
-        buckets = _sorted_out(ended, starts, range.bucket)
-        return Ended(now, buckets, len(ended) < OWN_ENDS, failed, n)
+        return Counted(now, _sorted_out(ended, starts, range.bucket), len(ended) < OWN_ENDS)
 
     async def _failing(self, store: Store, since: datetime, owner: str | None) -> Failing:
         wanted = Search(
@@ -122,6 +136,18 @@ class Overview:
         if len(self._kept) < _MOST_KEPT:
             self._kept[question] = answer, now + max(_LEAST, (now - began) / _BUDGET)
         return answer
+
+
+def _asked(name: RangeName, owner: str | None) -> str:
+    return name if owner is None else f"{name} of {owner}"
+
+
+async def _own_dead_letters(store: Store, owner: str) -> Own:
+    """Among the last dead letters of all: they are in one index, whoever owns them."""
+    wanted = Search(criteria=TaskFilter(owner=owner, dead_letter=True))
+    dead = Walk(store, wanted, most=COUNTED_AT_MOST, seconds=_PATIENCE)
+    n = sum([len(page) async for page in dead.pages()])
+    return Own(n, not dead.looked.complete)
 
 
 async def stand(store: Store) -> Standing:

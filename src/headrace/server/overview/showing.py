@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Literal
 
 from headrace.client.failing import Failing, Failure
 from headrace.client.searching import Looked
@@ -18,10 +19,13 @@ from headrace.server.models.overview import (
     OutcomesOfQueue,
     Percentiles,
     QueueDepths,
+    QueueRates,
 )
 from headrace.server.models.overview import Outcomes as OutcomesShown
 from headrace.server.overview.buckets import Bucket
+from headrace.server.overview.looking import Counted
 from headrace.server.overview.percentiles import percentiles
+from headrace.server.overview.ranges import Range
 from headrace.settings import Settings
 
 _BUSIEST = 50
@@ -48,6 +52,24 @@ def finished(buckets: Sequence[Bucket], now: datetime, *, complete: bool) -> Fin
             for queue, found in _busiest(queues)
         ],
         names=[OutcomesOfName(queue=queue, name=name, **_outcomes(found)) for (queue, name), found in _busiest(names)],
+    )
+
+
+def rates(queue: str, range: Range, counted: Counted, *, whose: Literal["all", "own"]) -> QueueRates:
+    found = [(bucket.at, bucket.of_queue(queue)) for bucket in counted.buckets]
+    total = sum((outcomes for _, outcomes in found), Counter[str]())
+    since = counted.buckets[0].at
+    return QueueRates(
+        queue=queue,
+        range=range.name,
+        since=since,
+        until=counted.at,
+        bucket=range.bucket,
+        whose=whose,
+        complete=counted.complete and not any(bucket.cut for bucket in counted.buckets),
+        series=[OutcomesAt(at=at, **_outcomes(outcomes)) for at, outcomes in found],
+        totals=OutcomesShown(**_outcomes(total)),
+        per_second=total.total() / max(1.0, (counted.at - since).total_seconds()),
     )
 
 

@@ -123,5 +123,6 @@ def _sought(app: TheApp, given: DeadLetterFilter) -> Search:
         names=given.name,
         owner=given.owner,
         failure=given.group,
+        until=given.until,
         limit=given.limit,
     )

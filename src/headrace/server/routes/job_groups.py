@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from headrace.app import App
 from headrace.client.job_graph import node_of
 from headrace.core.accounts import Scope
-from headrace.core.grouping import Tally
+from headrace.core.grouping import Group, Tally
 from headrace.core.task import EdgeKind, JobRecord, TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auth.caller import Caller
@@ -35,7 +35,8 @@ from headrace.server.words import states_of
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 Reader = Annotated[Caller, Depends(permit(Scope.READ))]
-GroupId = Annotated[str, Path(pattern=r"^g[0-9]{1,5}$", description="The id of a group", examples=["g1"])]
+_GROUP = r"^g[0-9]{1,16}$"
+GroupId = Annotated[str, Path(pattern=_GROUP, description="The id of a group", examples=["g17"])]
 _KINDS = tuple(EdgeKind)
 _FAILED = 50  # groups that tell an error
 
@@ -52,7 +53,7 @@ async def get_groups(id: PathId, request: Request, app: TheApp, caller: Reader) 
     seeing = Seeing(app)
     shown = [
         GroupShown(
-            id=f"g{place}",
+            id=_group_id(group),
             task=group.name,
             label=seeing.text(labels.get(group.members[0])) if len(group.members) == 1 else None,
             level=group.level,
@@ -65,10 +66,10 @@ async def get_groups(id: PathId, request: Request, app: TheApp, caller: Reader) 
             failed=tally.failed,
             error=seeing.text(_error(errors.get(tally.failed or 0))),
         )
-        for place, (group, tally) in enumerate(zip(groups, picture.tallies, strict=True))
+        for group, tally in zip(groups, picture.tallies, strict=True)
     ]
     edges = [
-        GroupEdgeShown(group=f"g{place}", upstream=f"g{upstream}", kind=_KINDS[kind], count=n)
+        GroupEdgeShown(group=_group_id(groups[place]), upstream=_group_id(groups[upstream]), kind=_KINDS[kind], count=n)
         for (place, upstream, kind), n in sorted(picture.structure.edges.items())
     ]
     return GroupsShown(
@@ -115,7 +116,7 @@ async def get_gantt(
     response: Response,
     app: TheApp,
     caller: Reader,
-    group: Annotated[str | None, Query(pattern=r"^g[0-9]{1,5}$", description="Of this group alone")] = None,
+    group: Annotated[str | None, Query(pattern=_GROUP, description="Of this group alone")] = None,
     limit: Limit = 200,
     cursor: Cursor = None,
 ) -> GanttPage:
@@ -139,7 +140,7 @@ async def get_gantt(
             id=task,
             name=seeing.text(node_of(records[task]).name) or "",
             task=records[task].name,
-            group=f"g{place}",
+            group=_group_id(groups[place]),
             level=level,
             state=records[task].state,
             created_at=records[task].created_at,
@@ -160,9 +161,16 @@ async def _pictured(app: App, request: Request, caller: Caller, id: int) -> tupl
     return job, await cast("Pictures", request.app.state.pictures).of(job)
 
 
+def _group_id(group: Group) -> str:
+    """By its first task: places move when a job grows, and whoever looks at a group goes on with it by its id."""
+    return f"g{group.members[0]}"
+
+
 def _place(picture: Picture, group: str) -> int:
-    place = int(group[1:])
-    if place >= len(picture.structure.groups):
+    """Of the group that has the task, also where another has become its first one: groups are put together anew when
+    there are too many."""
+    place = picture.structure.place_of.get(int(group[1:]))
+    if place is None:
         raise Problem(404, "Not Found", f"the job has no group {group}")
     return place
 

@@ -12,10 +12,12 @@ from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.drawing import drawn
 from headrace.server.finding import controlled_job, seen_job, seen_owner
+from headrace.server.job_searching import JobSearch, search_jobs
 from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.jobs import (
     GraphShown,
     Ids,
+    JobDetail,
     JobEventPage,
     JobEventShown,
     JobLinePage,
@@ -26,6 +28,7 @@ from headrace.server.models.jobs import (
     NewJobRequest,
 )
 from headrace.server.paging import Cursor, Limit, encode, full, id_place, link_next
+from headrace.server.searching import Word
 from headrace.server.seeing import Seeing
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -61,25 +64,39 @@ async def list_jobs(
     app: TheApp,
     caller: Reader,
     state: Annotated[list[JobState], Query(max_length=10)] = [],  # noqa: B006
-    owner: Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")] = None,
+    owner: Word = None,
+    name: Annotated[Word, Query(description="With * at the end: what begins so", examples=["nightly"])] = None,
+    text: Annotated[Word, Query(description="Words: in its name, or its id")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> JobPage:
-    """Jobs, newest first. A user's own."""
+    """Jobs, newest first. A user's own.
+
+    `owner` and a whole `name` are served by an index. By the beginning of a name, and by words, jobs are looked at one
+    by one, for a short time: `complete` says whether that was enough, and `next` goes on from there.
+    """
     whose, before = seen_owner(caller, owner), id_place(cursor)
-    found = await app.engine.run(
-        lambda store: store.list_jobs(states=tuple(state), limit=limit, before=before, owner=whose)
-    )
-    next = encode(found[-1].id) if full(found, limit) else None
+    if name is None and text is None:
+        found = await app.engine.run(
+            lambda store: store.list_jobs(states=tuple(state), limit=limit, before=before, owner=whose)
+        )
+        next, complete = encode(found[-1].id) if full(found, limit) else None, True
+    else:
+        wanted = JobSearch(name=name, text=text, states=tuple(state), owner=whose, shown=app.redaction.text)
+        found, below, complete = await app.engine.run(
+            lambda store: search_jobs(store, wanted, below=before, limit=limit)
+        )
+        next = None if below is None else encode(below)
     link_next(request, response, next)
     seeing = Seeing(app)
-    return JobPage(items=[seeing.job(job) for job in found], next=next)
+    return JobPage(items=[seeing.job(job) for job in found], next=next, complete=complete)
 
 
 @router.get("/{id}")
-async def get_job(id: PathId, app: TheApp, caller: Reader) -> JobShown:
-    """A job with its counts."""
-    return Seeing(app).job(await seen_job(app, caller, id))
+async def get_job(id: PathId, app: TheApp, caller: Reader) -> JobDetail:
+    """A job with its counts, and what its end enqueues."""
+    job = await seen_job(app, caller, id)
+    return Seeing(app).job_detail(job, await app.engine.run(lambda store: store.hooks_of_job(id)))
 
 
 @router.get("/{id}/graph")

@@ -29,6 +29,7 @@ from headrace.store.base import Store
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
 from headrace.store.http.verbs import VERBS, Form, Verb, form_of
+from headrace.store.schedules import check_unchanged
 
 _SAID = (int, str, bool, list, tuple)
 _SUBJECTS = {"service": "breaker", "queue": "queue", "task": "task", "job": "job", "name": "schedule"}
@@ -68,7 +69,7 @@ async def call(
 async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Form, arguments: dict[str, Any]) -> Any:
     allowed = await _own(app, caller, wanted, arguments)
     if verb in ("resume_schedule", "run_schedule"):
-        await _must_run_directly(app, caller, arguments["name"])
+        await _must_run_directly(app, caller, allowed)
 
     async def act(store: Store) -> Any:
         return await getattr(store, verb)(**allowed)
@@ -183,11 +184,14 @@ async def _must_be_theirs(app: App, caller: Caller, wanted: Verb, ids: Iterable[
         _check(caller, wanted, record.owner, f"task {record.id}")
 
 
-async def _must_run_directly(app: App, caller: Caller, schedule: str) -> None:
-    """What a schedule enqueues waits for nobody: those who make it run may run its task."""
-    found = await app.engine.run(lambda store: store.get_schedule(schedule))
+async def _must_run_directly(app: App, caller: Caller, arguments: dict[str, Any]) -> None:
+    """What a schedule enqueues waits for nobody: those who make it run may run its task. `arguments` then name the very
+    one that was looked at: another may have its name a moment later."""
+    found = await app.engine.run(lambda store: store.get_schedule(arguments["name"]))
     if found is not None:
         require_direct(app, caller, found.task)
+        check_unchanged(found, arguments.get("expected"))
+        arguments["expected"] = (found.id, found.revision)
 
 
 async def _must_be_their_decision(app: App, caller: Caller, task: int) -> None:

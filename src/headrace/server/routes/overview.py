@@ -30,21 +30,25 @@ async def get_overview(
     overview = cast("Overview", request.app.state.overview)
     owner = caller.only_own
     ended = await overview.ended(range, owner)
+    counted = ended.counted
     standing = await overview.standing()
-    dead = standing.dead_letters if ended.dead_letters is None else ended.dead_letters
+    own = ended.dead_letters
+    dead = Count.of(standing.dead_letters if own is None else own.n)
+    if own is not None and own.more:
+        dead = Count(n=dead.n, more=True)
     return OverviewShown(
         range=range,
-        since=ended.buckets[0].at,
-        until=ended.at,
+        since=counted.buckets[0].at,
+        until=counted.at,
         bucket=RANGES[range].bucket,
-        as_of=ended.at,
+        as_of=counted.at,
         whose="all" if owner is None else "own",
-        finished=finished(ended.buckets, ended.at, complete=ended.complete),
-        latency=latency(ended.buckets),
+        finished=finished(counted.buckets, counted.at, complete=counted.complete),
+        latency=latency(counted.buckets),
         states={state: Count.of(standing.states.get(state, 0)) for state in TaskState if state in LIVE},
         queues=[depths(app.settings, queue) for queue in standing.queues],
         depths_at=standing.at,
         workers=WorkerCounts(**standing.workers._asdict()),
-        dead_letters=Count.of(dead),
+        dead_letters=dead,
         failing=failures(ended.failing),
     )

@@ -1,8 +1,8 @@
 """/queues: depths and lanes; pause, resume, limit."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query, Request
 
 from headrace.app import App
 from headrace.client.options import check_queue
@@ -15,7 +15,11 @@ from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
 from headrace.server.figures import ratio_of
 from headrace.server.models.base import PathName
+from headrace.server.models.overview import QueueRates
 from headrace.server.models.queues import QueueLimit, QueueRate, QueueShown, RateShown
+from headrace.server.overview.looking import Overview
+from headrace.server.overview.ranges import RANGES, RangeName
+from headrace.server.overview.showing import rates
 
 router = APIRouter(prefix="/queues", tags=["queues"])
 
@@ -27,6 +31,21 @@ Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
 async def list_queues(app: TheApp, caller: Reader) -> list[QueueShown]:
     """Every queue with its depths."""
     return [_shown(app, queue) for queue in await app.queues.alist()]
+
+
+@router.get("/{name:path}/rates")
+async def get_rates(
+    name: PathName,
+    request: Request,
+    caller: Reader,
+    range: Annotated[RangeName, Query(description="How far back")] = "1h",
+) -> QueueRates:
+    """What ended of it, by bucket of time; nothing of one that nobody has heard of. A user's own."""
+    check_queue(name)
+    overview = cast("Overview", request.app.state.overview)
+    owner = caller.only_own
+    counted = await overview.counted(range, owner)
+    return rates(name, RANGES[range], counted, whose="all" if owner is None else "own")
 
 
 @router.post("/{name:path}/pause")

@@ -21,7 +21,7 @@ Reader = Annotated[Caller, Depends(permit(Scope.READ))]
 async def list_registered(app: TheApp, caller: Reader) -> Registry:
     """Every task that this server knows by its name. Workers may know others: those can be looked at, not submitted."""
     tasks = [task for _, task in sorted(app.registry.items())]
-    queues = {*await app.engine.run(lambda store: store.queue_names()), *(task.options.queue for task in tasks)}
+    queues = {*await app.engine.run(lambda store: store.queue_names()), *app.queue_names()}
     return Registry(
         items=[registered(app, caller, task) for task in tasks],
         commands=may_submit(caller),

@@ -16,6 +16,7 @@ from headrace.client.schedules import Changes, ScheduleView
 from headrace.core.accounts import Role, Scope
 from headrace.core.payload import loads
 from headrace.core.schedule import ScheduleRun
+from headrace.core.task import NewTask
 from headrace.server.access import Overseer, TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
@@ -32,6 +33,7 @@ from headrace.server.models.schedules import (
 from headrace.server.paging import Cursor, Limit, full, instant_cursor, instant_place, link_next
 from headrace.server.seeing import Seeing
 from headrace.server.submitting import require_direct
+from headrace.server.withheld import refuse_redacted
 
 router = APIRouter(prefix="/schedules", tags=["schedules"])
 
@@ -69,6 +71,7 @@ async def create_schedule(
         jitter=given.jitter,
         paused=given.paused,
     )
+    _refuse_redacted(given, "give its value")
     wanted = {name: value for name in ("queue", "priority") if (value := getattr(given, name)) is not None}
     task = app.get_task(given.task).using(**cast("OptionArguments", wanted))
     # Refused before it is on the list of what was done.
@@ -106,9 +109,9 @@ async def pause_schedule(name: PathName, app: TheApp, caller: Operator) -> Sched
 @router.post("/{name:path}/resume")
 async def resume_schedule(name: PathName, app: TheApp, caller: Operator) -> ScheduleShown:
     """Ticks from now on fire again; those of the pause never do."""
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
+    read = await _direct(app, caller, name)
     async with audited(app, caller, "schedules.resume", f"schedule/{name}"):
-        return ScheduleShown(**_shown(app, await app.schedules.aresume(name)))
+        return ScheduleShown(**_shown(app, await app.schedules.aresume(name, expected=read)))
 
 
 @router.post("/{name:path}/run", status_code=202)
@@ -118,9 +121,9 @@ async def trigger_schedule(
     name: PathName, request: Request, response: Response, app: TheApp, caller: Operator
 ) -> Triggered:
     """Enqueue its task now, paused or not. The ticks go on as if nothing had happened."""
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task)
+    read = await _direct(app, caller, name)
     async with audited(app, caller, "schedules.run", f"schedule/{name}"):
-        handle = await app.schedules.arun_now(name)
+        handle = await app.schedules.arun_now(name, expected=read)
     prefix = request.url.path.partition("/schedules/")[0]
     response.headers["Location"] = f"{prefix}/tasks/{handle.id}"
     return Triggered(task=handle.id)
@@ -136,15 +139,23 @@ async def get_schedule(name: PathName, app: TheApp, caller: Overseer, fires: Fir
 @router.patch("/{name:path}")
 async def change_schedule(name: PathName, given: ScheduleChange, app: TheApp, caller: Operator) -> ScheduleDetail:
     """Change what is given and keep the rest. A new cadence counts from now."""
-    task = None if given.task is None else app.get_task(given.task).prepare(*given.args, **given.kwargs)
-    require_direct(app, caller, (await app.schedules.aget(name)).record.task if task is None else task)
+    before = (await app.schedules.aget(name)).record
+    task = None
+    if given.task is not None:
+        _refuse_redacted(given, "give its value, or leave `task` out, and the call stays as it is")
+        chosen = app.get_task(given.task).using(**_chosen(app, before.task))
+        task = chosen.prepare(*given.args, **given.kwargs)
+    require_direct(app, caller, before.task if task is None else task)
+    read = before.id, before.revision
     rules = {
         rule: value
         for rule in ("tz", "catch_up", "grace", "overlap", "jitter")
         if (value := getattr(given, rule)) is not None
     }
-    async with audited(app, caller, "schedules.change", f"schedule/{name}", given.model_dump(mode="json")):
-        changed = await app.schedules.aset(name, when=_when(given), task=task, **cast("Changes", rules))
+    # Without the call, as where it is made: what stands at a place has no name to know a secret by.
+    said = given.model_dump(mode="json", exclude={"args", "kwargs"})
+    async with audited(app, caller, "schedules.change", f"schedule/{name}", said):
+        changed = await app.schedules.aset(name, when=_when(given), task=task, expected=read, **cast("Changes", rules))
     return await _detail(app, changed)
 
 
@@ -153,6 +164,30 @@ async def remove_schedule(name: PathName, app: TheApp, caller: Operator) -> None
     """It, and the list of its runs; tasks that it has enqueued stay."""
     async with audited(app, caller, "schedules.remove", f"schedule/{name}"):
         await app.schedules.aremove(name)
+
+
+async def _direct(app: App, caller: Caller, name: str) -> tuple[int, int]:
+    """The id and the revision of the schedule whose task the caller may run: what is done by its name a moment later
+    must be done to that one. Raises Problem(403)."""
+    record = (await app.schedules.aget(name)).record
+    require_direct(app, caller, record.task)
+    return record.id, record.revision
+
+
+def _chosen(app: App, before: NewTask) -> OptionArguments:
+    """The queue and the priority that a schedule has of its own: others than those of its task. All that it has, where
+    this server does not know its task."""
+    own = app.registry.get(before.name)
+    chosen: OptionArguments = {}
+    if own is None or before.queue != own.options.queue:
+        chosen["queue"] = before.queue
+    if own is None or before.priority != own.options.priority:
+        chosen["priority"] = before.priority
+    return chosen
+
+
+def _refuse_redacted(given: NewScheduleRequest | ScheduleChange, instead: str) -> None:
+    refuse_redacted({"args": given.args, "kwargs": given.kwargs}, title="Bad schedule", instead=instead)
 
 
 def _when(given: NewScheduleRequest | ScheduleChange) -> Any:

@@ -27,7 +27,7 @@ from headrace.server.models.tasks import (
 )
 from headrace.server.problems import Problem
 from headrace.server.seeing import Seeing
-from headrace.server.submitting import owned, submit
+from headrace.server.submitting import IdempotencyKey, own_key, owned, submit
 from headrace.store.base import Store
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
@@ -45,7 +45,7 @@ async def explain_task(id: PathId, app: TheApp, caller: Reader) -> ExplanationSh
     known = frozenset(name for task in app.registry.values() for name in (task.name, *task.aliases))
 
     async def look(store: Store) -> Explanation:
-        return await explained_by(store, record, known=known, shown=app.redaction.text)
+        return await explained_by(store, record, known=known, shown=app.redaction.text, may_see=caller.may_see)
 
     found = await app.engine.run(look)
     reasons = [
@@ -98,11 +98,14 @@ async def reenqueue_task(
     app: TheApp,
     caller: Submitter,
     given: Annotated[Reenqueue | None, Body()] = None,
+    key: IdempotencyKey = None,
 ) -> Submitted:
     """Submit it as a new task, with what is given changed. The copy says in `metadata.reenqueued_from` where it is
     from; it is of no job."""
     record = await controlled_task(app, caller, id)
-    new = owned(caller, copied(app, record, given or Reenqueue()))
+    gates = await app.engine.run(lambda store: store.gates(id))
+    own = None if key is None else own_key(caller, key)
+    new = owned(caller, copied(app, record, given or Reenqueue(), gates=gates, key=own))
     async with audited(app, caller, "tasks.reenqueue", f"task/{id}"):
         (made,) = await submit(app, caller, [new])
     response.headers["Location"] = f"{request.url.path.partition('/tasks/')[0]}/tasks/{made.id}"

@@ -14,7 +14,7 @@ from headrace.server.auth.caller import Caller
 from headrace.server.finding import seen_task
 from headrace.server.models.base import LARGEST, PathId
 from headrace.server.models.tasks import LogLineShown, LogPage
-from headrace.server.paging import Cursor, Limit, decode, encode, link_next
+from headrace.server.paging import Cursor, decode, encode, link_next
 from headrace.server.seeing import Seeing
 from headrace.store.base import LogLine, Store
 
@@ -22,6 +22,7 @@ router = APIRouter(prefix="/tasks", tags=["tasks"])
 
 Reader = Annotated[Caller, Depends(permit(Scope.READ))]
 Claim = Annotated[int | None, Query(ge=0, le=LARGEST, description="Of this execution alone")]
+Lines = Annotated[int, Query(ge=1, le=5000, description="At most so many")]
 Word = Annotated[str | None, Query(min_length=1, max_length=300, pattern=r"^[^\x00]*$")]
 _AT_ONCE = 1000  # lines of one query
 _LOOKED_AT = 20_000  # lines that one page of a search goes through
@@ -42,7 +43,7 @@ async def list_logs(
     claim: Claim = None,
     search: Annotated[Word, Query(description="In what is shown, in whatever case")] = None,
     stream: Annotated[Word, Query(examples=["info"])] = None,
-    limit: Limit = 500,
+    limit: Lines = 500,
     cursor: Cursor = None,
 ) -> LogPage:
     """What the task logged, in order. A search goes through 20,000 lines for a page: then it may have few, or none."""
@@ -52,7 +53,8 @@ async def list_logs(
     items: list[LogLineShown] = []
     looked, next = 0, None
     while True:
-        at_once = limit if word is None and stream is None else _AT_ONCE
+        # Others are served between two queries: to take secrets out of thousands of lines takes its time.
+        at_once = min(_AT_ONCE, limit - len(items)) if word is None and stream is None else _AT_ONCE
         lines = await _lines(app, id, claim, seen, at_once)
         seeing = Seeing(app)
         for line in lines:

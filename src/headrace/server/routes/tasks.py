@@ -6,7 +6,7 @@ Submissions are not in the audit log: the task itself says who submitted it, and
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
 
 from headrace.client.bulk import cancel_all, concerned, delete_all, retry_all
 from headrace.client.results import result_text
@@ -38,12 +38,12 @@ from headrace.server.models.tasks import (
     TaskPage,
     TaskResult,
 )
-from headrace.server.paging import Cursor, Limit
+from headrace.server.paging import Cursor, Limit, encode, id_place, link_next
 from headrace.server.problems import Problem, ProblemDocument, named_by
 from headrace.server.removing import delete_one
 from headrace.server.searching import Word, Words, acted, counted, found_page, sought
 from headrace.server.seeing import Seeing
-from headrace.server.submitting import prepared, submit
+from headrace.server.submitting import IdempotencyKey, prepared, submit
 from headrace.server.words import states_of
 from headrace.store.base import CancelAnswer
 
@@ -55,9 +55,6 @@ Controller = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.USER))]
 Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
 Reveal = Annotated[bool, Query(description="With its secrets: for who controls the task, and it is noted")]
 GONE: dict[int | str, dict[str, Any]] = {410: {"model": ProblemDocument, "description": "Its time is over"}}
-IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=300, description="Submits once, for its time")
-]
 
 
 @router.post("", status_code=201, responses={200: {"model": Submitted, "description": "It was there"}})
@@ -77,14 +74,16 @@ async def submit_task(
 
 @router.post("/batch", status_code=201)
 async def submit_batch(given: Batch, app: TheApp, caller: Submitter) -> BatchSubmitted:
-    """Submit up to 1,000 tasks, all of them or none."""
-    for job in {task.job for task in given.tasks if task.job is not None}:
-        await controlled_job(app, caller, job)
+    """Submit up to 1,000 tasks, all of them or none. A refusal names the one that it is about by its place."""
     tasks: list[NewTask] = []
+    jobs = set[int]()
     for place, task in enumerate(given.tasks):
         with named_by(f"/tasks/{place}"):
+            if task.job is not None and task.job not in jobs:
+                await controlled_job(app, caller, task.job)
+                jobs.add(task.job)
             tasks.append(prepared(app, caller, task))
-    return BatchSubmitted(items=await submit(app, caller, tasks))
+    return BatchSubmitted(items=await submit(app, caller, tasks, below="/tasks"))
 
 
 @router.get("")
@@ -170,11 +169,24 @@ async def get_task(id: PathId, app: TheApp, caller: Reader) -> TaskDetail:
 
 
 @router.get("/{id}/attempts")
-async def list_attempts(id: PathId, app: TheApp, caller: Reader) -> list[AttemptShown]:
-    """Every execution of the task, and every report that was refused."""
+async def list_attempts(
+    id: PathId,
+    request: Request,
+    response: Response,
+    app: TheApp,
+    caller: Reader,
+    limit: Limit = 200,
+    cursor: Cursor = None,
+) -> list[AttemptShown]:
+    """Every execution of the task, and every report that was refused, by claim: the last ones. The header `Link` leads
+    to those before them."""
     await seen_task(app, caller, id)
+    before = id_place(cursor)
+    found = await app.engine.follow(lambda ledger: ledger.attempts(id, limit=limit + 1, before=before))
+    page = found[-limit:]
+    link_next(request, response, encode(page[0].claim_no) if len(found) > limit else None)
     seeing = Seeing(app)
-    return [seeing.attempt(attempt) for attempt in await app.tasks.aattempts(id)]
+    return [seeing.attempt(attempt) for attempt in page]
 
 
 @router.get("/{id}/result", responses=GONE)
@@ -304,5 +316,6 @@ def _sought(
         worker=given.worker,
         dead_letter=given.dead_letter if dead is None else dead,
         owner=given.owner,
+        until=given.until,
         limit=given.limit,
     )

@@ -4,7 +4,7 @@ import asyncio
 import builtins
 import dataclasses
 import itertools
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Never
 
@@ -16,11 +16,20 @@ from headrace.core.task import Enqueued, NewJob, TaskFilter, TaskRecord
 from headrace.store.base import Store, StoreClosed, StoreOptions
 from headrace.store.http import failures
 from headrace.store.http.jobs import WiredJob
-from headrace.store.http.verbs import MOST_AT_ONCE, VERBS, form_of
+from headrace.store.http.verbs import MOST_AT_ONCE, MOST_ROWS, VERBS, form_of
 
 _PATH = "api/v1/ledger"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _OF_IDS = frozenset({"get", "edges", "task_heads", "cancel", "retry"})
+# By the last row of a page, what asks for the next.
+_NEXT: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "list_jobs": lambda job: {"before": job.id},
+    "logs": lambda line: {"seen": (line.claim_no, line.seq)},
+    "outline": lambda task: {"after": task.id},
+    "job_events": lambda event: {"after": event.seq},
+    "job_lines": lambda line: {"after": line.seq},
+    "schedule_runs": lambda run: {"before": run.tick},
+}
 _LOOK = 1.0  # seconds between two hints: nothing is pushed to an app
 
 
@@ -62,6 +71,8 @@ class HttpStore:
             async def call(*args: Any, **kwargs: Any) -> Any:
                 if name in _OF_IDS and args and len(args[0]) > MOST_AT_ONCE:
                     return await self._in_parts(name, *args, **kwargs)
+                if name in _NEXT and "limit" in kwargs:
+                    return await self._in_pages(name, *args, **kwargs)
                 answer = await self._ask("POST", name, form.write_arguments(*args, **kwargs))
                 return form.read_answer(answer)
 
@@ -94,6 +105,18 @@ class HttpStore:
         if isinstance(parts[0], dict):
             return {id: each for part in parts for id, each in part.items()}
         return [each for part in parts for each in part]
+
+    async def _in_pages(self, name: str, *args: Any, limit: int, **kwargs: Any) -> builtins.list[Any]:
+        """One answer of a server has an end; what is asked for need not."""
+        form, most, found = form_of(name), MOST_ROWS.get(name, MOST_AT_ONCE), builtins.list[Any]()
+        while len(found) < limit:
+            n = min(limit - len(found), most)
+            page = form.read_answer(await self._ask("POST", name, form.write_arguments(*args, limit=n, **kwargs)))
+            found += page
+            if len(page) < n:
+                break
+            kwargs |= _NEXT[name](found[-1])
+        return found
 
     @asynccontextmanager
     async def watch(self) -> AsyncGenerator[AsyncIterator[str]]:

@@ -51,3 +51,7 @@ class Checkpoints:
     async def checkpoints(self, task: int) -> dict[str, str]:
         rows = await self._database.fetch(self._queries["checkpoints"], task, repeatable=True)
         return {row["name"]: row["value"] for row in rows}
+
+    async def checkpoint(self, task: int, name: str) -> str | None:
+        rows = await self._database.fetch(self._queries["checkpoint"], task, name, repeatable=True)
+        return rows[0][0] if rows else None

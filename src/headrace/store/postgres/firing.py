@@ -160,12 +160,13 @@ class Firings:
         ticks, tasks = [one.tick for one in fired], [one.task for one in fired]
         await connection.execute(self._queries["insert_runs_of_schedule"], schedule, manual, now, ticks, tasks)
 
-    async def run_schedule(self, name: str) -> ScheduleRun:
+    async def run_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRun:
         async def write(connection: Connection) -> ScheduleRun:
             rows = await connection.fetch(self._queries["lock_schedule"], name)
             if not rows:
                 raise rules.unknown(name)
             record, now = rules.stored(rows[0]).record, rows[0]["now"]
+            rules.check_unchanged(record, expected)
             rules.check_runnable(record)
             tick = await connection.fetchval(self._queries["manual_tick"], record.id, now)
             task = await self._enqueue_unless_held(connection, rules.fired_task(record.task, tick, tick))

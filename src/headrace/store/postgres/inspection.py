@@ -79,9 +79,9 @@ class Inspection:
         rows = await self._database.fetch(self._queries[query], *arguments, repeatable=True)
         return [task_record(row) for row in rows]
 
-    async def attempts(self, task: int) -> list[AttemptRecord]:
-        rows = await self._database.fetch(self._queries["attempts"], task, repeatable=True)
-        return [AttemptRecord(**dict[str, Any]({**row, "state": AttemptState(row["state"])})) for row in rows]
+    async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
+        rows = await self._database.fetch(self._queries["attempts"], task, before, limit, repeatable=True)
+        return [AttemptRecord(**dict[str, Any]({**row, "state": AttemptState(row["state"])})) for row in rows[::-1]]
 
     async def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}

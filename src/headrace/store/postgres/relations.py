@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from headrace.core.limits import Gate, gates_from_json
 from headrace.core.states import TaskState
 from headrace.core.task import EdgeKind
 from headrace.store.postgres.connection import Database
@@ -16,6 +17,10 @@ class Relations:
     def __init__(self, database: Database, queries: Mapping[str, str]) -> None:
         self._database = database
         self._queries = queries
+
+    async def gates(self, task: int) -> tuple[Gate, ...] | None:
+        rows = await self._fetch("gates_of_task", task)
+        return gates_from_json(rows[0][0]) if rows else None
 
     async def parents(self, task: int, *, limit: int) -> list[Relative]:
         return [_relative(row) for row in await self._fetch("parents", task, limit)]

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from headrace.core.states import Reason
+from headrace.store.expecting import Expected
 from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.expecting import parameters
 from headrace.store.removing import DeleteAnswer, removable
 
 
@@ -21,11 +23,19 @@ class Removing:
 
         return sorted(await self._database.run(work, repeatable=True))
 
-    async def delete(self, ids: Sequence[int]) -> dict[int, DeleteAnswer]:
+    async def delete(self, ids: Sequence[int], *, expected: Expected | None = None) -> dict[int, DeleteAnswer]:
         wanted = list(dict.fromkeys(ids))
 
         async def work(connection: Connection) -> dict[int, DeleteAnswer]:
-            answers = dict.fromkeys(wanted, DeleteAnswer.UNKNOWN)
+            if expected is None:
+                return await remove(connection, wanted)
+            chosen: list[int] = []
+            for query in ("expected_live", "expected_ended"):
+                chosen += column(await connection.fetch(self._queries[query], wanted, *parameters(expected)))
+            return {**dict.fromkeys(wanted, DeleteAnswer.CHANGED_MEANWHILE), **await remove(connection, chosen)}
+
+        async def remove(connection: Connection, chosen: Sequence[int]) -> dict[int, DeleteAnswer]:
+            answers = dict.fromkeys(chosen, DeleteAnswer.UNKNOWN)
             free: list[int] = []
             over: list[int] = []
             # What somebody runs again between the first two looks is found by the third.

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 
 from headrace.core.errors import NotFound, WrongState
+from headrace.store.expecting import Expected
 from headrace.store.postgres.connection import Connection, Database, column
+from headrace.store.postgres.expecting import parameters
 
 
 class Retrying:
@@ -13,9 +15,17 @@ class Retrying:
         self._database = database
         self._queries = queries
 
-    async def retry(self, ids: Sequence[int]) -> list[int]:
-        [row] = await self._database.fetch(self._queries["reopen"], list(set(ids)))
-        return row[0]
+    async def retry(self, ids: Sequence[int], *, expected: Expected | None = None) -> list[int]:
+        wanted = list(set(ids))
+        if expected is None:
+            [row] = await self._database.fetch(self._queries["reopen"], wanted)
+            return row[0]
+
+        async def write(connection: Connection) -> list[int]:
+            found = await connection.fetch(self._queries["expected_ended"], wanted, *parameters(expected))
+            return await connection.fetchval(self._queries["reopen"], column(found)) if found else []
+
+        return await self._database.run(write)
 
     async def retry_failed(self, job: int) -> list[int]:
         async def write(connection: Connection) -> list[int]:

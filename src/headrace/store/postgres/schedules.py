@@ -86,18 +86,21 @@ class Schedules:
     async def pause_schedule(self, name: str) -> ScheduleRecord:
         return await self._change("pause_schedule", name)
 
-    async def resume_schedule(self, name: str) -> ScheduleRecord:
-        return await self._change("resume_schedule", name)
+    async def resume_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRecord:
+        return await self._change("resume_schedule", name, expected)
 
-    async def _change(self, query: str, name: str) -> ScheduleRecord:
+    async def _change(self, query: str, name: str, expected: tuple[int, int] | None = None) -> ScheduleRecord:
         async def write(connection: Connection) -> ScheduleRecord:
+            if expected is not None and (held := await connection.fetch(self._queries["lock_schedule"], name)):
+                rules.check_unchanged(rules.stored(held[0]).record, expected)
             await connection.execute(self._queries[query], name)
             rows = await connection.fetch(self._queries["schedules"], [name], None)
             if not rows:
                 raise rules.unknown(name)
             return rules.stored(rows[0]).record
 
-        return await self._database.run(write, repeatable=True)
+        # A second try would find what the first one changed, and call it somebody else's.
+        return await self._database.run(write, repeatable=expected is None)
 
     async def remove_schedule(self, name: str) -> bool:
         return bool(await self._database.fetch(self._queries["remove_schedule"], name))

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.core.states import HELD, TERMINAL, TaskState
+from headrace.core.states import HELD, TERMINAL, JobState, TaskState
 from headrace.core.task import TaskFilter
 from headrace.store.postgres.connection import Database, column
-from headrace.store.skimming import NO_HINT, SKIMMED_MESSAGE, Hint, Skim, Skimmed
+from headrace.store.skimming import NO_HINT, SKIMMED_MESSAGE, Hint, Skim, Skimmed, SkimmedJob
 from headrace.store.texts import is_storable
 
 _UNAPPROVED = frozenset({TaskState.PENDING_APPROVAL, TaskState.LOST})
@@ -59,6 +59,17 @@ class Skimming:
         place = (rows[-1].at, rows[-1].id) if rows else start
         # One that was removed between the two looks: from where this one began, it is looked at again.
         return Skim(rows, len(ids), place, len(ids) < window)
+
+    async def skim_jobs(
+        self, *, below: int, window: int, name: str | None = None, owner: str | None = None
+    ) -> list[SkimmedJob]:
+        if not is_storable(name) or not is_storable(owner):
+            return []
+        suffix, whose = ("", ()) if owner is None else ("_of_owner", (owner,))
+        if name is not None:
+            suffix, whose = "_of_name", (name,)
+        rows = await self._fetch(f"skim_jobs{suffix}", below, window, *whose)
+        return [SkimmedJob(id, called, JobState(state), owner) for id, called, state, owner in rows]
 
     async def _places(self, criteria: TaskFilter, states: list[str], window: int) -> Sequence[Any]:
         at, id = criteria.before or (None, None)

@@ -146,6 +146,7 @@ class PostgresStore:
         self.save_checkpoint = checkpoints.save_checkpoint
         self.spawn = checkpoints.spawn
         self.checkpoints = checkpoints.checkpoints
+        self.checkpoint = checkpoints.checkpoint
         self.send = events.send
         self.send_program = events.send_program
         self.receive = events.receive
@@ -168,6 +169,7 @@ class PostgresStore:
         self.close_audit = accounts.close_audit
         self.audit = accounts.audit
         self.breakers = circuits.breakers
+        self.breaker_changes = circuits.breaker_changes
         self.open_breaker = circuits.open_breaker
         self.probe_breaker = circuits.probe_breaker
         self.close_breaker = circuits.close_breaker
@@ -192,6 +194,8 @@ class PostgresStore:
         self.now = inspection.now
         self.skim_live = skimming.skim_live
         self.skim_ended = skimming.skim_ended
+        self.skim_jobs = skimming.skim_jobs
+        self.gates = relations.gates
         self.parents = relations.parents
         self.children = relations.children
         self.below = relations.below

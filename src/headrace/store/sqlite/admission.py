@@ -95,7 +95,7 @@ class _Rooms:
 def admit(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) -> Admission:
     refs = [Ref(claim.id, claim.claim_no) for claim in claims]
     rows = {row[0]: row for row in transaction.rows("fenced", {"refs": refs_json(refs), "worker": worker})}
-    settings = _settings(transaction, {claim.queue for claim in claims})
+    settings = settings_of(transaction, {claim.queue for claim in claims})
     queues = {claim.id: claim.queue for claim in claims}
     rooms = _Rooms(transaction)
     admitted: set[Ref] = set()
@@ -121,7 +121,7 @@ def admit(transaction: Transaction, worker: str, claims: Sequence[ClaimedTask]) 
     return Admission(admitted=frozenset(admitted), parked=frozenset(parked))
 
 
-def _settings(transaction: Transaction, queues: Iterable[str]) -> dict[str, str]:
+def settings_of(transaction: Transaction, queues: Iterable[str]) -> dict[str, str]:
     return dict(transaction.rows("queue_settings", (orjson.dumps(sorted(queues)).decode(),)))
 
 
@@ -204,7 +204,7 @@ def ready_next(transaction: Transaction, key: str, *, most: int = _EVERYBODY) ->
         return 0
     if name.startswith(SET_BY_HAND):
         # By what is set now: those who wait carry what was set when they came.
-        settings = _settings(transaction, [name.removeprefix(SET_BY_HAND)]).values()
+        settings = settings_of(transaction, [name.removeprefix(SET_BY_HAND)]).values()
         n = next((limit for limit, _ in map(settings_from_json, settings) if limit is not None), _EVERYBODY)
     else:
         every = (gate for _, _, stored in waiting for gate in gates_from_json(stored) if gate_key(gate) == key)

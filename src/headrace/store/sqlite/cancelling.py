@@ -5,10 +5,19 @@ from collections.abc import Sequence
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import Ref
 from headrace.store.base import CancelAnswer
+from headrace.store.expecting import Expected
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, cancelled, ids_json, rows_by_id
 from headrace.store.sqlite.enqueueing import seconds_to_micros
+from headrace.store.sqlite.expecting import as_expected
 from headrace.store.sqlite.job_counting import conclude
+
+
+def cancel_expected(
+    transaction: Transaction, ids: Sequence[int], reason: str, expected: Expected | None
+) -> dict[int, CancelAnswer]:
+    chosen = as_expected(transaction, ids, expected)
+    return {**dict.fromkeys(ids, CancelAnswer.CHANGED_MEANWHILE), **cancel(transaction, chosen, reason)}
 
 
 def cancel(transaction: Transaction, ids: Sequence[int], reason: str) -> dict[int, CancelAnswer]:
@@ -72,8 +81,10 @@ def end_cancelling(transaction: Transaction, grace: float, limit: int) -> int:
 
 
 class Cancelling(Part):
-    async def cancel(self, ids: Sequence[int], *, reason: str = "user") -> dict[int, CancelAnswer]:
-        return await self.database.write(lambda transaction: cancel(transaction, ids, reason))
+    async def cancel(
+        self, ids: Sequence[int], *, reason: str = "user", expected: Expected | None = None
+    ) -> dict[int, CancelAnswer]:
+        return await self.database.write(lambda transaction: cancel_expected(transaction, ids, reason, expected))
 
     async def cancelling(self, worker: str) -> list[Ref]:
         rows = await self.database.read(lambda transaction: transaction.rows("cancelling_of_worker", (worker,)))

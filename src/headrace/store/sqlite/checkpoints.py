@@ -42,3 +42,7 @@ class Checkpointing(Part):
 
     async def checkpoints(self, task: int) -> dict[str, str]:
         return dict(await self.database.read(lambda transaction: transaction.rows("checkpoints", (task,))))
+
+    async def checkpoint(self, task: int, name: str) -> str | None:
+        row = await self.database.read(lambda transaction: transaction.row("checkpoint", (task, name)))
+        return None if row is None else row[0]

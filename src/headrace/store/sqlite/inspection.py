@@ -81,9 +81,10 @@ class Inspecting(Part):
 
         return await self.database.read(look)
 
-    async def attempts(self, task: int) -> list[AttemptRecord]:
-        rows = await self.database.read(lambda transaction: transaction.rows("attempts", {"task": task}))
-        return [_attempt_record(row) for row in rows]
+    async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
+        parameters = {"task": task, "before": before, "limit": -1 if limit is None else limit}
+        rows = await self.database.read(lambda transaction: transaction.rows("attempts", parameters))
+        return [_attempt_record(row) for row in rows[::-1]]
 
     async def counts(self) -> dict[str, int]:
         return await self.database.read(counts)

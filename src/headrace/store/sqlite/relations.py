@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from headrace.core.limits import Gate, gates_from_json
 from headrace.core.states import TaskState
 from headrace.core.task import EdgeKind
 from headrace.store.instants import to_micros
@@ -13,6 +14,10 @@ _MINUTE = 60_000_000
 
 
 class Relating(Part):
+    async def gates(self, task: int) -> tuple[Gate, ...] | None:
+        row = await self.database.read(lambda transaction: transaction.row("gates_of_task", {"task": task}))
+        return None if row is None else gates_from_json(row[0])
+
     async def parents(self, task: int, *, limit: int) -> list[Relative]:
         return await self._relatives("parents", task, limit)
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from headrace.core.states import Reason
+from headrace.store.expecting import Expected
 from headrace.store.removing import DeleteAnswer, removable
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import cancelled, ids_json, rows_by_id
+from headrace.store.sqlite.expecting import as_expected
 from headrace.store.sqlite.job_counting import conclude
 
 # With everything that is keyed by the task; a job's counters know of more from then on.
@@ -38,6 +40,11 @@ def purge(transaction: Transaction, ids: Sequence[int]) -> list[int]:
     return found
 
 
+def delete_expected(transaction: Transaction, ids: Sequence[int], expected: Expected | None) -> dict[int, DeleteAnswer]:
+    chosen = as_expected(transaction, ids, expected)
+    return {**dict.fromkeys(ids, DeleteAnswer.CHANGED_MEANWHILE), **delete(transaction, chosen)}
+
+
 def delete(transaction: Transaction, ids: Sequence[int]) -> dict[int, DeleteAnswer]:
     answers = dict.fromkeys(ids, DeleteAnswer.UNKNOWN)
     wanted = ids_json(answers)
@@ -60,5 +67,5 @@ class Removing(Part):
     async def purge(self, ids: Sequence[int]) -> list[int]:
         return await self.database.write(lambda transaction: purge(transaction, ids))
 
-    async def delete(self, ids: Sequence[int]) -> dict[int, DeleteAnswer]:
-        return await self.database.write(lambda transaction: delete(transaction, ids))
+    async def delete(self, ids: Sequence[int], *, expected: Expected | None = None) -> dict[int, DeleteAnswer]:
+        return await self.database.write(lambda transaction: delete_expected(transaction, ids, expected))

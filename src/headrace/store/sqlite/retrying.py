@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from headrace.core.errors import NotFound, WrongState
+from headrace.store.expecting import Expected
 from headrace.store.sqlite.advancing import free_lowered
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import free, ids_json
+from headrace.store.sqlite.expecting import as_expected
 
 
 def prepare_retrying(connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
@@ -100,5 +102,7 @@ def _retake_keys(transaction: Transaction, of: int | None) -> set[int]:
 
 
 class Retrying(Part):
-    async def retry(self, ids: Sequence[int]) -> list[int]:
-        return await self.database.write(lambda transaction: retry(transaction, ids))
+    async def retry(self, ids: Sequence[int], *, expected: Expected | None = None) -> list[int]:
+        return await self.database.write(
+            lambda transaction: retry(transaction, as_expected(transaction, ids, expected))
+        )

@@ -173,11 +173,12 @@ class Scheduling(Part):
     async def pause_schedule(self, name: str) -> ScheduleRecord:
         return await self._change("pause_schedule", name)
 
-    async def resume_schedule(self, name: str) -> ScheduleRecord:
-        return await self._change("resume_schedule", name)
+    async def resume_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRecord:
+        return await self._change("resume_schedule", name, expected)
 
-    async def _change(self, query: str, name: str) -> ScheduleRecord:
+    async def _change(self, query: str, name: str, expected: tuple[int, int] | None = None) -> ScheduleRecord:
         def write(transaction: Transaction) -> ScheduleRecord:
+            rules.check_unchanged(_existing(transaction, name), expected)
             transaction.run(query, {"name": name, "now": transaction.now})
             return _existing(transaction, name)
 
@@ -198,8 +199,13 @@ class Scheduling(Part):
     async def set_schedule_aside(self, schedule: int, revision: int, problem: str) -> bool:
         return await self.database.write(lambda transaction: set_aside(transaction, schedule, revision, problem))
 
-    async def run_schedule(self, name: str) -> ScheduleRun:
-        return await self.database.write(lambda transaction: run_now(transaction, _existing(transaction, name)))
+    async def run_schedule(self, name: str, *, expected: tuple[int, int] | None = None) -> ScheduleRun:
+        def write(transaction: Transaction) -> ScheduleRun:
+            record = _existing(transaction, name)
+            rules.check_unchanged(record, expected)
+            return run_now(transaction, record)
+
+        return await self.database.write(write)
 
     async def schedule_runs(self, name: str, *, limit: int = 20, before: datetime | None = None) -> list[ScheduleRun]:
         return await self.database.read(lambda transaction: schedule_runs(transaction, name, limit, before))

@@ -4,10 +4,10 @@ import dataclasses
 from datetime import datetime
 from typing import Any
 
-from headrace.core.states import HELD, TERMINAL, TaskState
+from headrace.core.states import HELD, TERMINAL, JobState, TaskState
 from headrace.core.task import TaskFilter
 from headrace.store.instants import from_micros
-from headrace.store.skimming import NO_HINT, SKIMMED_MESSAGE, Hint, Skim, Skimmed
+from headrace.store.skimming import NO_HINT, SKIMMED_MESSAGE, Hint, Skim, Skimmed, SkimmedJob
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.ending import ids_json
 from headrace.store.sqlite.listing import list_places, parameters_of
@@ -26,6 +26,16 @@ class Skimming(Part):
         self, criteria: TaskFilter, *, window: int, hint: Hint = NO_HINT
     ) -> Skim[tuple[datetime, int]]:
         return await self.database.read(lambda transaction: _ended(transaction, criteria, window, hint))
+
+    async def skim_jobs(
+        self, *, below: int, window: int, name: str | None = None, owner: str | None = None
+    ) -> list[SkimmedJob]:
+        if not is_storable(name) or not is_storable(owner):
+            return []
+        query = "skim_jobs_of_name" if name is not None else "skim_jobs" if owner is None else "skim_jobs_of_owner"
+        parameters = {"below": below, "window": window, "name": name, "owner": owner}
+        rows = await self.database.read(lambda transaction: transaction.rows(query, parameters))
+        return [SkimmedJob(id, called, JobState(state), whose) for id, called, state, whose in rows]
 
 
 def _live(transaction: Transaction, criteria: TaskFilter, below: int, window: int, limit: int, hint: Hint) -> Skim[int]:

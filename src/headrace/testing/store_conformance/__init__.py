@@ -29,6 +29,7 @@ from headrace.testing.store_conformance import (
     edges,
     enqueue,
     events,
+    expecting,
     fan_in,
     figures,
     finish,
@@ -67,7 +68,7 @@ __all__ = ["Case", "Ledger", "StoreConformance", "all_cases", "exercise"]
 
 _CONCERNS = (
     enqueue, keys, keys_after_the_end, claim, lanes_and_priorities, admission, start, finish, plain_successes,
-    outlines, waiting_again, live, deleting, subscriptions,
+    outlines, waiting_again, live, deleting, expecting, subscriptions,
     refused_reports, dead_letters, cancel, retry, jobs, graphs, graph_fates, edges, approvals, fan_in, reopening,
     suspending, events, liveness_and_rescue, upkeep, queues, inspection, checkpoints, logs, schedules, concurrency,
     owners, accounts, circuits, queue_settings, figures, skimming, relations,

@@ -18,6 +18,8 @@ async def the_first_value_stands(ledger: Ledger) -> None:
     assert await ledger.store.save_checkpoint("a", ref(claim), "charge", "2") == "1"
     assert await ledger.store.save_checkpoint("a", ref(claim), "ship", "[3]") == "[3]"
     assert await ledger.store.checkpoints(task_id) == {"charge": "1", "ship": "[3]"}
+    assert await ledger.store.checkpoint(task_id, "charge") == "1"
+    assert await ledger.store.checkpoint(task_id, "nothing") is None
     assert await ledger.store.checkpoints(987_654_321) == {}
 
 

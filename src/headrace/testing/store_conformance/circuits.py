@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from headrace.core.breaker import BreakerRecord, BreakerStatus
+from headrace.store.circuits import CHANGES_KEPT
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import Ledger
 
@@ -144,3 +145,51 @@ async def a_reset_makes_it_known_and_takes_the_probe_away(ledger: Ledger) -> Non
     await ledger.store.reset_breaker("mail", by="operator")
     assert not await ledger.store.close_breaker("mail", by="a", revision=record.revision)
     assert [record.service for record in await ledger.store.breakers()] == ["mail", "silent"]
+
+
+@cases.add()
+async def what_it_was_is_kept_each_change_once(ledger: Ledger) -> None:
+    store = ledger.store
+    assert await store.breaker_changes("mail") == []
+    first = await store.open_breaker("mail", by="a", timeout=0.05, calls=12, failures=7)
+    await store.open_breaker("mail", by="late", timeout=60)
+    await ledger.let_pass(0.1)
+    assert await store.probe_breaker("mail", by="b", revision=first.revision, patience=60)
+    assert not await store.close_breaker("mail", by="stranger", revision=first.revision)
+    assert await store.close_breaker("mail", by="b", revision=first.revision)
+    await store.open_breaker("mail", by="operator", timeout=60, forced=True)
+    await store.open_breaker("mail", by="a", timeout=60)
+    await store.reset_breaker("mail", by="operator")
+    await store.reset_breaker("other", by="operator")
+    changes = await (await ledger.another_store()).breaker_changes("mail")
+    closed, opened = BreakerStatus.CLOSED, BreakerStatus.OPEN
+    assert [(each.revision, each.status, each.forced, each.changed_by) for each in changes] == [
+        (4, closed, False, "operator"),
+        (3, opened, True, "operator"),
+        (2, closed, False, "b"),
+        (1, opened, False, "a"),
+    ]
+    assert (changes[-1].calls, changes[-1].failures, changes[-1].until) == (12, 7, first.until)
+    assert changes[-1].changed_at == first.changed_at
+    assert [each.changed_at for each in changes] == sorted((each.changed_at for each in changes), reverse=True)
+    assert [each.revision for each in await store.breaker_changes("other")] == [1]
+
+
+@cases.add()
+async def no_more_of_its_past_is_kept_than_its_last_changes(ledger: Ledger) -> None:
+    for n in range(CHANGES_KEPT + 20):
+        await ledger.store.reset_breaker("mail", by=f"w{n}")
+    await ledger.store.reset_breaker("quiet", by="operator")
+    changes = await ledger.store.breaker_changes("mail")
+    assert [each.revision for each in changes] == list(range(CHANGES_KEPT + 20, 20, -1))
+    assert changes[0].changed_by == f"w{CHANGES_KEPT + 19}"
+    assert len(await ledger.store.breaker_changes("quiet")) == 1
+
+
+@cases.add()
+async def changes_of_many_at_once_are_all_kept(ledger: Ledger) -> None:
+    stores = [ledger.store] + [await ledger.another_store() for _ in range(2)]
+    await asyncio.gather(*[stores[n % 3].reset_breaker("mail", by=f"w{n}") for n in range(12)])
+    changes = await ledger.store.breaker_changes("mail")
+    assert [each.revision for each in changes] == list(range(12, 0, -1))
+    assert {each.changed_by for each in changes} == {f"w{n}" for n in range(12)}

@@ -10,7 +10,7 @@ from headrace.testing.store_conformance.ledger import Ledger, completed, failed_
 
 cases = Cases("deleting")
 
-DELETED, HELD, NEEDED, UNKNOWN = DeleteAnswer
+DELETED, HELD, NEEDED, UNKNOWN, _ = DeleteAnswer
 
 
 @cases.add("F53")

@@ -154,3 +154,29 @@ async def what_ended_is_counted_by_state(ledger: Ledger) -> None:
     assert await ledger.store.waiting_retries() == 1
     await ledger.store.retry([claims[4].id])
     assert (await ledger.store.ended_counts())[TaskState.FAILED] == 1
+
+
+@cases.add()
+async def the_last_attempts(ledger: Ledger) -> None:
+    """As many as are asked for, also where the last one is told by the row of the task alone."""
+    task_id = await ledger.enqueue_one(max_attempts=10)
+    for _ in range(4):
+        await ledger.finish("a", failed(await ledger.claim_due()))
+    await ledger.finish("a", completed(await ledger.claim_due()))
+    every = await ledger.store.attempts(task_id)
+    assert [attempt.claim_no for attempt in every] == [1, 2, 3, 4, 5]
+    assert await ledger.store.attempts(task_id, limit=2) == every[-2:]
+    assert await ledger.store.attempts(task_id, limit=2, before=4) == every[1:3]
+    assert await ledger.store.attempts(task_id, before=3) == every[:2]
+    assert await ledger.store.attempts(task_id, limit=100, before=1) == []
+
+
+@cases.add()
+async def what_it_has_to_pass(ledger: Ledger) -> None:
+    gates = (Gate(kind="limit", key="printer", n=1), Gate(kind="rate", key="slowly", n=5, per=60.0, burst=2))
+    gated, free = await ledger.enqueue(task(gates=gates), task())
+    assert await ledger.store.gates(gated) == gates
+    assert await ledger.store.gates(free) == ()
+    assert await ledger.store.gates(987_654_321) is None
+    await ledger.store.cancel([gated])
+    assert await ledger.store.gates(gated) == gates

@@ -84,6 +84,46 @@ async def a_lowered_limit_counts_those_who_run(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def a_first_limit_counts_those_who_run(ledger: Ledger) -> None:
+    """Whatever let them in: nothing, a gate of their own, or a limit that was lifted meanwhile."""
+    own = (Gate(kind="limit", key="of-code", n=9),)
+    await ledger.enqueue(*[task(queue="mail", gates=own if n % 2 else ()) for n in range(4)])
+    await ledger.enqueue(*[task(queue="mail") for _ in range(4)], task(queue="web"))
+    (web,) = await ledger.claim(queue="web")
+    claims = await ledger.claim(n=4, queue="mail")
+    assert {ref(claim) for claim in claims if claim.gated} == (
+        await ledger.store.admit("a", [claim for claim in claims if claim.gated])
+    ).admitted
+    await ledger.store.start("a", [ref(claims[0])])
+    await ledger.store.limit_queue("mail", 2)
+    assert await _admitted(ledger) == [], "four run"
+    await _finish(ledger, [*claims[:2], web])
+    assert await _admitted(ledger) == [], "two run"
+    await ledger.store.limit_queue("mail", 3)
+    (third,) = await _admitted(ledger)
+    await ledger.store.limit_queue("mail", None)
+    more = await _admitted(ledger)
+    assert len(more) == 3
+    await ledger.store.limit_queue("mail", 1)
+    late = await ledger.enqueue_one(queue="mail")
+    await _finish(ledger, [claims[2], third, *more])
+    assert await _admitted(ledger) == [], "one runs"
+    await ledger.finish("a", failed(claims[3], delay=600))
+    assert [claim.id for claim in await _admitted(ledger)] == [late]
+
+
+@cases.add()
+async def who_has_not_passed_its_gates_is_not_counted_twice(ledger: Ledger) -> None:
+    """Claimed before a limit is set and on its way through the gates of its code: the admission takes the slot."""
+    own = (Gate(kind="limit", key="of-code", n=1),)
+    await ledger.enqueue(*[task(queue="mail", gates=own) for _ in range(2)])
+    claims = await ledger.claim(queue="mail")
+    await ledger.store.limit_queue("mail", 5)
+    admission = await ledger.store.admit("a", claims)
+    assert (len(admission.admitted), len(admission.parked)) == (1, 1)
+
+
+@cases.add()
 async def lifting_a_limit_readies_everybody(ledger: Ledger) -> None:
     await ledger.enqueue(*[task(queue="mail") for _ in range(1100)])
     await ledger.store.limit_queue("mail", 1)

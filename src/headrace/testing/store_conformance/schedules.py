@@ -605,6 +605,33 @@ async def a_manual_run(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def what_was_read_is_what_is_run_and_resumed(ledger: Ledger) -> None:
+    """By its name another may be found since: changed, paused, or made anew with the same revision."""
+    await put(ledger)
+    read = await get(ledger)
+    known = (read.id, read.revision)
+    assert (await ledger.store.run_schedule("nightly", expected=known)).task is not None
+    await fire(ledger)  # a fire is no change
+    assert (await ledger.store.run_schedule("nightly", expected=known)).task is not None
+    before = len(await ledger.store.schedule_runs("nightly"))
+    await ledger.store.pause_schedule("nightly")
+    paused = await get(ledger)
+    for act in (ledger.store.run_schedule, ledger.store.resume_schedule):
+        error = await refused(act("nightly", expected=known), WrongState)
+        assert "changed by somebody else" in str(error)
+        await refused(act("ghost", expected=known), NotFound)
+    assert await get(ledger) == paused
+    resumed = await ledger.store.resume_schedule("nightly", expected=(paused.id, paused.revision))
+    assert not resumed.paused
+    assert len(await ledger.store.schedule_runs("nightly")) == before
+    await ledger.store.remove_schedule("nightly")
+    await put(ledger)
+    assert (await get(ledger)).revision == read.revision
+    for act in (ledger.store.run_schedule, ledger.store.resume_schedule):
+        await refused(act("nightly", expected=known), WrongState)
+
+
+@cases.add()
 async def a_manual_run_whose_key_is_held(ledger: Ledger) -> None:
     for on_conflict in ("reject", "return"):
         key = Key(scope="unique", key=on_conflict, on_conflict=on_conflict)

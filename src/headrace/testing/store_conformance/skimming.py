@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from headrace.core.states import TERMINAL, TaskState
+from headrace.core.states import TERMINAL, JobState, TaskState
 from headrace.core.task import ErrorInfo, NewJob, TaskFilter
-from headrace.store.skimming import SKIMMED_MESSAGE, Hint, Skimmed
+from headrace.store.skimming import SKIMMED_MESSAGE, Hint, Skimmed, SkimmedJob
 from headrace.testing.store_conformance.case import Cases
 from headrace.testing.store_conformance.ledger import Ledger, completed, failed_for_good, ref, stopped, task
 
@@ -165,3 +165,44 @@ async def hints_spare_what_nobody_takes(ledger: Ledger) -> None:
     assert await found(Hint("ended")) == {4, 5, 6, 7}
     assert await found(Hint("nothing like it")) == set()
     assert await found(Hint(), worker="w2") == {3, 7}
+
+
+@cases.add()
+async def jobs_are_skimmed_by_name_by_owner_or_all_from_the_newest_on(ledger: Ledger) -> None:
+    store = ledger.store
+    made = [
+        (await store.create_job(NewJob(name=name, tasks=[task()], owner=owner)))[0]
+        for name, owner in (
+            ("nightly", "ada"),
+            ("weekly", "bob"),
+            ("nightly", "bob"),
+            ("night", None),
+            ("nightly", "ada"),
+        )
+    ]
+    await store.cancel_job(made[0])
+    first, weekly, bobs, night, last = made
+
+    async def skimmed(window: int, **whose: Any) -> list[SkimmedJob]:
+        found: list[SkimmedJob] = []
+        below = _TOP
+        while part := await store.skim_jobs(below=below, window=window, **whose):
+            assert len(part) <= window
+            found += part
+            below = part[-1].id
+        return found
+
+    newest_first = sorted(made, reverse=True)
+    for window in (1, 2, 50):
+        assert [job.id for job in await skimmed(window)] == newest_first
+        of_name = await skimmed(window, name="nightly")
+        assert [job.id for job in of_name] == [id for id in newest_first if id in (first, bobs, last)]
+        # Whose they are is for the caller to look at.
+        assert await skimmed(window, name="nightly", owner="ada") == of_name
+        assert [job.id for job in await skimmed(window, owner="bob")] == [
+            id for id in newest_first if id in (weekly, bobs)
+        ]
+    states = {job.id: (job.name, job.state, job.owner) for job in await skimmed(50)}
+    assert states[first] == ("nightly", JobState.CANCELLED, "ada")
+    assert states[night] == ("night", JobState.PENDING, None)
+    assert await skimmed(50, name="no such") == await skimmed(50, name="\0") == await skimmed(50, owner="\0") == []

@@ -2,16 +2,16 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link, useParams } from "react-router";
 
-import type { wire } from "@/api";
+import { holdsInexact, holdsRedacted, type wire } from "@/api";
 import { Empty, Page, Problem, Skeleton } from "@/ui";
 
-import { holdsRedacted } from "../redacted";
 import { getRegistry, getTask, reenqueueTask } from "../requests";
 import { commandDraftOf, NO_COMMAND } from "./command";
 import styles from "./Form.module.css";
 import { modelOf, type Json } from "./model";
 import { NO_OPTIONS } from "./options";
 import { TaskForm, type Filled, type Subject } from "./TaskForm";
+import { useSubmit } from "./useSubmit";
 
 export function Component() {
   const { id: written = "" } = useParams();
@@ -47,8 +47,10 @@ function Copy({ task, registry }: { readonly task: wire.TaskDetail; readonly reg
     [task.kind, registered],
   );
   const values = useMemo(() => readValues(task.arguments), [task.arguments]);
-  const kept = useMemo(() => Object.keys(values ?? {}).filter((name) => holdsRedacted(values?.[name])), [values]);
+  // What is shown of them is not what they are.
+  const kept = useMemo(() => Object.keys(values ?? {}).filter((name) => holdsRedacted(values?.[name]) || holdsInexact(values?.[name])), [values]);
   const command = commandDraftOf(task.arguments);
+  const submit = useSubmit((copy: wire.Reenqueue, key) => reenqueueTask(task.id, copy, key));
 
   if (task.kind === "function" && registered === undefined) {
     return (
@@ -85,7 +87,7 @@ function Copy({ task, registry }: { readonly task: wire.TaskDetail; readonly reg
         queues={registry.queues}
         defaults={{ queue: task.queue, priority: task.priority }}
         isCopy
-        submit={(filled) => reenqueueTask(task.id, copyOf(task, filled))}
+        submit={(filled) => submit(copyOf(task, filled))}
       />
     </>
   );

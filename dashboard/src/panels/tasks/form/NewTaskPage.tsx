@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useRef, useState } from "react";
+import { useMemo, useState } from "react";
 import { Link, useSearchParams } from "react-router";
 
 import type { wire } from "@/api";
@@ -12,6 +12,7 @@ import styles from "./Form.module.css";
 import { modelOf } from "./model";
 import { NO_OPTIONS } from "./options";
 import { TaskForm, type Filled } from "./TaskForm";
+import { useSubmit } from "./useSubmit";
 
 const CRUMBS = [{ title: "Tasks", to: "/tasks" }];
 
@@ -102,7 +103,7 @@ function Choose({ registry }: { readonly registry: wire.Registry }) {
 
 function NewTask({ registered, registry }: { readonly registered: wire.Registered; readonly registry: wire.Registry }) {
   const model = useMemo(() => modelOf(registered.schema), [registered.schema]);
-  const submit = useSubmit();
+  const submit = useSubmit(submitTask);
   return (
     <Page
       title={registered.name}
@@ -136,7 +137,7 @@ function NewTask({ registered, registry }: { readonly registered: wire.Registere
 }
 
 function NewCommand({ registry }: { readonly registry: wire.Registry }) {
-  const submit = useSubmit();
+  const submit = useSubmit(submitTask);
   const send = ({ command, options }: Filled): Promise<wire.Submitted> => submit({ command, args: [], kwargs: {}, ...options });
   return (
     <Page
@@ -157,21 +158,4 @@ function NewCommand({ registry }: { readonly registry: wire.Registry }) {
       />
     </Page>
   );
-}
-
-/** The same submission twice, because an answer was lost, is one task; another one has another key. */
-function useSubmit(): (submission: wire.Submission) => Promise<wire.Submitted> {
-  const sent = useRef({ text: "", key: "" });
-  return async (submission) => {
-    const text = JSON.stringify(submission);
-    if (sent.current.text !== text) sent.current = { text, key: freshKey() };
-    const made = await submitTask(submission, sent.current.key);
-    // Who submits the same once more means another one.
-    sent.current = { text: "", key: "" };
-    return made;
-  };
-}
-
-function freshKey(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

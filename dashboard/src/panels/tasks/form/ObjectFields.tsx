@@ -102,7 +102,7 @@ function Kept({ name, replace }: { readonly name: string; replace(): void }) {
   return (
     <div className={styles.kept}>
       <span className={styles.legend}>{name}</span>
-      <span className="muted">A secret is in it, which is not shown. It is taken as it was.</span>
+      <span className="muted">A secret is in it, or a number that is too large for a browser, and so it is not shown. It is taken as it was.</span>
       <Button onClick={replace}>
         Give it anew<span className="visually-hidden">: {name}</span>
       </Button>

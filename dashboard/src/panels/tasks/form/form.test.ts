@@ -240,6 +240,8 @@ describe("JSON that is written by hand", () => {
 
   it("is refused where a number would change", () => {
     expect(readJson('{"id": 12345678901234567}')).toEqual({ wrong: expect.stringContaining("12345678901234567 is too large") as string });
-    expect(readJson('{"id": "12345678901234567", "ok": 9007199254740992}')).toHaveProperty("value");
+    // A browser reads 9007199254740993 as this one: nobody knows which of them it was.
+    expect(readJson('[1, 9007199254740992]')).toHaveProperty("wrong");
+    expect(readJson('{"id": "12345678901234567", "ok": 9007199254740991}')).toHaveProperty("value");
   });
 });

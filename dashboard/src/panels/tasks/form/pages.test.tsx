@@ -1,6 +1,6 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
 import type { wire } from "@/api";
 import { problem, renderPage, viewer, type Answers } from "@/testing/page";
@@ -177,6 +177,45 @@ it("enqueues a copy with what was changed, and keeps what is secret", async () =
   expect(sentTo(server.requests, "/api/v1/tasks/5/reenqueue")).toEqual([
     { args: [], kwargs: { user_id: 8, greeting: "hi" }, keep: ["password"], tags: [] },
   ]);
+});
+
+it("makes one copy, however often it is sent because an answer was lost, and another of what is changed", async () => {
+  let answers = 0;
+  const lost = () => (++answers < 4 ? problem(504, "Gateway Timeout", "no answer in time") : made);
+  const { router } = openEdit({ arguments: { user_id: 7 } }, { "POST /api/v1/tasks/5/reenqueue": lost });
+  const keys: (string | null)[] = [];
+  const { fetch } = globalThis;
+  vi.stubGlobal("fetch", (request: Request) => {
+    if (request.method === "POST") keys.push(request.headers.get("Idempotency-Key"));
+    return fetch(request);
+  });
+  const send = async (): Promise<void> => {
+    const before = keys.length;
+    await userEvent.click(await screen.findByRole("button", { name: "Enqueue the copy" }));
+    await waitFor(() => expect(keys).toHaveLength(before + 1));
+  };
+  await send();
+  expect(await screen.findByText("no answer in time")).toBeVisible();
+  await send();
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(keys[1]).toBe(keys[0]);
+  await userEvent.type(await screen.findByLabelText("user_id"), "1");
+  await send();
+  expect(await screen.findByText("no answer in time")).toBeVisible();
+  await send();
+  expect(keys[2]).not.toBe(keys[0]);
+  expect(keys[3]).toBe(keys[2]);
+  await waitFor(() => expect(router.state.location.pathname).toBe("/tasks/17"));
+});
+
+it("keeps a number that it cannot hold, and does not send what it was rounded to", async () => {
+  const answer = '{"id": 5, "name": "tasks.welcome", "kind": "function", "queue": "mail", "priority": 3, "job": null, "tags": [], "arguments": {"user_id": 7, "tags": [9007199254740993]}}';
+  const { server } = openEdit({}, { "GET /api/v1/tasks/5": new Response(answer, { headers: { "Content-Type": "application/json" } }) });
+  expect(await screen.findByText(/too large for a browser/)).toBeVisible();
+  await userEvent.click(screen.getByRole("button", { name: "Enqueue the copy" }));
+  await waitFor(() =>
+    expect(sentTo(server.requests, "/api/v1/tasks/5/reenqueue")).toEqual([{ args: [], kwargs: { user_id: 7 }, keep: ["tags"], tags: [] }]),
+  );
 });
 
 it("sends a secret that is given anew", async () => {

@@ -1,5 +1,7 @@
 /** From what was filled in to what is sent, or what is wrong with it and where (JSON Pointers, as the server's). */
 
+import { inexactIn, tooLarge } from "@/api";
+
 import { isBlank, isObject, isOneControl, type Draft, type EntryDraft, type FieldDraft, type ObjectDraft } from "./draft";
 import {
   nameOf,
@@ -66,9 +68,8 @@ export function pointer(above: string, part: string | number): string {
 export function readJson(text: string): { readonly value: Json } | { readonly wrong: string } {
   try {
     const value = JSON.parse(text) as Json;
-    const inexact = /(?<![\w.])-?\d{16,}(?![\d.eE])/.exec(text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""'))?.[0];
-    if (inexact !== undefined && BigInt(inexact) !== BigInt(Number(inexact))) return { wrong: tooLarge(inexact) };
-    return { value };
+    const wrong = inexactIn(text);
+    return wrong === null ? { value } : { wrong };
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
     return { wrong: `This is no JSON: ${said}. A text stands in double quotes` };
@@ -334,10 +335,6 @@ function hasBelow(wrongs: Wrongs, at: string): boolean {
 function expected(model: Model): string {
   const name = nameOf(model);
   return `${name.charAt(0).toUpperCase()}${name.slice(1)} is wanted here`;
-}
-
-function tooLarge(digits: string): string {
-  return `${digits} is too large to be sent exactly from a browser; submit it from Python or the command line`;
 }
 
 /** The value of one part of a form; undefined where something in it is missing or wrong. */

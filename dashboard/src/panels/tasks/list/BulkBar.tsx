@@ -4,7 +4,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Button, useConfirm, useToasts } from "@/ui";
 import { RetryIcon, StopIcon, TrashIcon } from "@/ui/icons";
 
-import { bulk, type BulkAct } from "../requests";
+import { actInBulk, countBulk, type BulkAct } from "../requests";
 import type { Filters } from "../search/query";
 import { answersText, criteriaFor, noneText, wordsFor, type Chosen } from "./bulk";
 import styles from "./BulkBar.module.css";
@@ -36,14 +36,14 @@ export function BulkBar({ ids, offersAll, filters, isNarrowed, done }: BulkBarPr
     }
     setBusy(what);
     try {
-      const counted = await bulk(what, criteria, true);
+      const counted = await countBulk(what, criteria);
       if (counted.count.n === 0) {
         toasts.say(noneText(what));
         return;
       }
       const { body, ...words } = wordsFor(what, chosen, counted.count);
       if (!(await confirm({ ...words, body: <p>{body}</p>, count: counted.count.n, danger: what !== "retry" }))) return;
-      const answered = await bulk(what, criteria, false);
+      const answered = await actInBulk(what, criteria, counted);
       toasts.say(answersText(answered.answers));
       done();
       await queries.invalidateQueries({ queryKey: ["tasks"] });

@@ -1,6 +1,6 @@
 import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 
 import type { wire } from "@/api";
 import { LiveHub } from "@/live";
@@ -63,6 +63,7 @@ function speakingHub(): { readonly hub: LiveHub; say(): void } {
     },
     after: (delay, run) => window.setTimeout(run, delay),
     forget: (handle) => window.clearTimeout(handle),
+    now: Date.now,
     random: () => 0.5,
   });
   let pending = 0;
@@ -121,8 +122,8 @@ it("counts before it acts on rows, and tells what became of them", async () => {
       "GET /api/v1/tasks": page([task(8), task(7), task(6)]),
       "POST /api/v1/tasks/retry": ({ body }: Asked) =>
         (body as { dry_run: boolean }).dry_run
-          ? { dry_run: true, count: { n: 2, more: false }, answers: {} }
-          : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 1, refused: 1 } },
+          ? { dry_run: true, count: { n: 2, more: false }, answers: {}, until: "2026-05-01T08:00:05.123456Z" }
+          : { dry_run: false, count: { n: 2, more: false }, answers: { retried: 1, refused: 1 }, until: null },
     },
   });
   await userEvent.click(await screen.findByRole("checkbox", { name: "Select tasks.send 8" }));
@@ -133,7 +134,8 @@ it("counts before it acts on rows, and tells what became of them", async () => {
   expect(await screen.findByText("1 retried, 1 refused")).toBeVisible();
   const sent = server.requests.filter((asked) => asked.method === "POST").map((asked) => asked.body);
   const criteria = { id: [8, 6], status: ["failed", "cancelled", "completed"] };
-  expect(sent).toEqual([{ ...criteria, dry_run: true }, { ...criteria, dry_run: false }]);
+  // What came between the count and the answer is not among what was agreed to.
+  expect(sent).toEqual([{ ...criteria, dry_run: true }, { ...criteria, until: "2026-05-01T08:00:05.123456Z", dry_run: false }]);
   expect(screen.queryByRole("region", { name: "Chosen tasks" })).toBeNull();
 });
 
@@ -179,6 +181,72 @@ it("counts what arrives and moves nothing until somebody asks; rows change where
   await userEvent.click(news);
   await waitFor(() => expect(rows()).toHaveLength(4));
   expect(screen.queryByRole("button", { name: /new ·/ })).toBeNull();
+});
+
+it("ends a look before it begins another, however much changes", async () => {
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  try {
+    const { hub, say } = speakingHub();
+    const held: ((page: unknown) => void)[] = [];
+    const { server } = renderPage(<Component />, {
+      path: "/tasks",
+      live: hub,
+      answers: {
+        ...around,
+        "GET /api/v1/tasks": () => (listed(server.requests).length <= 2 ? page([task(8)]) : new Promise((answer) => held.push(answer))),
+      },
+    });
+    await screen.findByRole("link", { name: "tasks.send #8" });
+    const change = async (): Promise<void> => {
+      act(say);
+      await act(() => vi.advanceTimersByTimeAsync(1600));
+    };
+    await change();
+    await waitFor(() => expect(listed(server.requests)).toHaveLength(2));
+    for (let time = 0; time < 4; time += 1) await change();
+    expect(held).toHaveLength(1);
+    held[0]?.(page([task(9), task(8)]));
+    expect(await screen.findByRole("button", { name: /1 new/ })).toBeVisible();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it("does not put back what an act has changed while it looked", async () => {
+  const { hub, say } = speakingHub();
+  const running = task(8, { state: "running", finished_at: null, error: null, reason: null });
+  const cancelled = task(8, { state: "cancelled", error: null, reason: null });
+  let state = running;
+  let finish: () => void = () => undefined;
+  const { server } = renderPage(<Component />, {
+    path: "/tasks",
+    session: operator,
+    live: hub,
+    answers: {
+      ...around,
+      "GET /api/v1/tasks": () => {
+        const now = page([state]);
+        if (listed(server.requests).length !== 2) return now;
+        return new Promise((answer) => (finish = () => answer(now)));
+      },
+      "POST /api/v1/tasks/cancel": ({ body }: Asked) => {
+        const { dry_run } = body as { dry_run: boolean };
+        if (!dry_run) state = cancelled;
+        return { dry_run, count: { n: 1, more: false }, answers: dry_run ? {} : { cancelled: 1 } };
+      },
+    },
+  });
+  await screen.findByRole("link", { name: "tasks.send #8" });
+  act(say);
+  await waitFor(() => expect(listed(server.requests)).toHaveLength(2));
+  await userEvent.click(screen.getByRole("checkbox", { name: "Select tasks.send 8" }));
+  await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  await userEvent.click(within(await screen.findByRole("dialog", { name: "Cancel 1 task?" })).getByRole("button", { name: "Cancel 1 task" }));
+  await waitFor(() => expect(rows()[0]).toHaveTextContent("cancelled"));
+  expect(listed(server.requests)).toHaveLength(3);
+  finish();
+  await waitFor(() => expect(listed(server.requests)).toHaveLength(4));
+  expect(rows()[0]).toHaveTextContent("cancelled");
 });
 
 it("says what to do where there is nothing yet", async () => {

@@ -59,17 +59,23 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
   const peek = useQuery({
     queryKey: ["tasks", "peek", filters],
     queryFn: async ({ signal }) => {
-      const shown = queries.getQueryData<Pages>(key)?.pages.flatMap((page) => page.items) ?? [];
-      const { page, found } = await look(filters, shown, signal);
-      queries.setQueryData<Pages>(key, (before) => before && { ...before, pages: before.pages.map((each) => withNewer(each, found)) });
-      return page;
+      for (;;) {
+        const shown = queries.getQueryState<Pages>(key);
+        const rows = shown?.data?.pages.flatMap((page) => page.items) ?? [];
+        const { page, found } = await look(filters, rows, signal);
+        // After an act the list was read anew meanwhile: what was seen before may be older than what it says.
+        if (queries.getQueryState(key)?.dataUpdateCount !== shown?.dataUpdateCount) continue;
+        queries.setQueryData<Pages>(key, (before) => before && { ...before, pages: before.pages.map((each) => withNewer(each, found)) });
+        return page;
+      }
     },
     enabled: false,
   });
   const { refetch: lookAgain } = peek;
   const again = useThrottled(
     useCallback(() => {
-      if (isShown && !document.hidden) void lookAgain();
+      // A look that is under way is waited for: with many pages, or a slow server, none would ever end.
+      if (isShown && !document.hidden) void lookAgain({ cancelRefetch: false });
     }, [isShown, lookAgain]),
   );
   // Figures of the whole ledger: when they are others than before, something was created or has ended.

@@ -62,6 +62,7 @@ export function Details({ task }: { readonly task: wire.TaskDetail }) {
             {task.approval.status}
             {task.approval.by !== null && ` by ${task.approval.by}`} {task.approval.at !== null && <Time at={task.approval.at} />}
             {task.approval.note !== null && <span className="muted"> {task.approval.note}</span>}
+            {task.approval.status === "pending" && <span className="muted"> asks for {task.approval.role ?? "operator"}</span>}
           </Fact>
         )}
         {task.tags.length > 0 && (

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import type { wire } from "@/api";
+import { deciderOf, type Role } from "@/app/roles";
 import { useMay } from "@/app/session";
 import { Button, Copy, LinkButton, Problem, Section, Skeleton } from "@/ui";
 
@@ -17,7 +18,7 @@ const LABELS: Readonly<Record<wire.ActShown["kind"], (subject: string) => string
 };
 
 interface ExplainProps {
-  readonly task: Pick<wire.TaskDetail, "id" | "state" | "eligible_at">;
+  readonly task: Pick<wire.TaskDetail, "id" | "state" | "eligible_at" | "approval">;
 }
 
 /** All reasons for which it is where it is, and what can be done about each. */
@@ -34,7 +35,7 @@ export function Explain({ task }: ExplainProps) {
       {explanation.data !== undefined && (
         <ul className={styles.reasons}>
           {explanation.data.reasons.map((reason) => (
-            <Reason key={reason.what} reason={reason} />
+            <Reason key={reason.what} reason={reason} decider={deciderOf(task.approval?.role ?? null)} />
           ))}
         </ul>
       )}
@@ -42,17 +43,23 @@ export function Explain({ task }: ExplainProps) {
   );
 }
 
-function Reason({ reason }: { readonly reason: wire.ReasonShown }) {
+/** The least role that each act takes; what waits for a word says itself whose. */
+function roleFor(kind: wire.ActShown["kind"], decider: Role): Role {
+  if (kind === "approve_task") return decider;
+  return kind === "retry_task" ? "user" : "operator";
+}
+
+function Reason({ reason, decider }: { readonly reason: wire.ReasonShown; readonly decider: Role }) {
   const may = useMay();
   const mend = useMend();
   const { act } = reason;
-  const mayAct = may({ role: act?.kind === "retry_task" ? "user" : "operator", scope: "control" });
+  const mayAct = act !== null && may({ role: roleFor(act.kind, decider), scope: "control" });
   return (
     <li className={styles.reason}>
       <p>{sentence(reason.what)}</p>
       <div className="cluster">
         {act !== null && act.kind === "look_at_task" && <LinkButton to={`/tasks/${act.subject}`}>{LABELS[act.kind](act.subject)}</LinkButton>}
-        {act !== null && act.kind !== "look_at_task" && mayAct && (
+        {mayAct && act.kind !== "look_at_task" && (
           <Button busy={mend.isPending} onClick={() => mend.mutate(act)}>
             {LABELS[act.kind](act.subject)}
           </Button>

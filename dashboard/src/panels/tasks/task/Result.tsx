@@ -1,11 +1,10 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 
-import type { wire } from "@/api";
+import { holdsRedacted, type wire } from "@/api";
 import { useMayControl } from "@/app/session";
 import { Button, Json, Problem, Section, Skeleton, Time, useToasts } from "@/ui";
 
 import { getResult } from "../requests";
-import { holdsRedacted } from "../redacted";
 
 /** What it returned. Secrets are shown to who controls it, when they ask for it: that is noted. */
 export function Result({ task }: { readonly task: wire.TaskDetail }) {

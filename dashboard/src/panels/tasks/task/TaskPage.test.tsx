@@ -70,6 +70,7 @@ function detail(more: Partial<wire.TaskDetail> = {}): wire.TaskDetail {
     timings: { waited: 1, ran: 1 },
     approval: null,
     attempts: [attempt(1), attempt(2)],
+    more_attempts: false,
     parents: none,
     children: none,
     job_name: null,
@@ -165,12 +166,28 @@ it("shows a result, and its secrets to who asks for them and may", async () => {
   expect(server.requests.at(-1)?.query).toBe("reveal=true");
 });
 
+const ADMIN_ASKED: wire.Approval = { status: "pending", role: "admin", by: null, at: null, note: null };
+
+it.each<[string, Session, number]>([
+  ["an operator", operator, 0],
+  ["an admin", admin, 1],
+])("says which role an approval asks for, and leaves it to them: %s", async (_, session, n) => {
+  const reason = { what: "it waits for somebody to approve it", mend: null, act: { kind: "approve_task", subject: "5" } };
+  const explain = { "GET /api/v1/tasks/5/explain": { id: 5, name: "x", state: "pending_approval", reasons: [reason] } };
+  open(detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }), explain, session);
+  expect(await screen.findByText("asks for admin")).toBeVisible();
+  const why = await screen.findByRole("region", { name: "Why does this wait?" });
+  expect(await within(why).findByText(/somebody to approve it/)).toBeVisible();
+  expect(within(why).queryAllByRole("button", { name: "Approve" })).toHaveLength(n);
+});
+
 it.each<[string, Session, wire.TaskDetail, readonly string[]]>([
   ["an operator", operator, detail({ owner: "uma" }), ["Retry", "Clear with what follows", "Why is it so?", "Delete"]],
   ["whose it is", user, detail({ owner: "uma" }), ["Retry", "Clear with what follows", "Why is it so?", "Delete"]],
   ["whose it is not", user, detail({ owner: "ada" }), ["Why is it so?"]],
   ["a viewer", viewer, detail(), ["Why is it so?"]],
   ["an operator who is asked", operator, detail({ state: "pending_approval", finished_at: null }), ["Approve", "Reject", "Cancel", "Delete"]],
+  ["an operator where an admin is asked", operator, detail({ state: "pending_approval", finished_at: null, approval: ADMIN_ASKED }), ["Cancel", "Delete"]],
   ["a viewer of what waits for a word", viewer, detail({ state: "pending_approval", finished_at: null }), []],
 ])("offers to %s what they may do", async (_, session, task, names) => {
   open(task, { "GET /api/v1/tasks/5/explain": { id: 5, name: "x", state: "x", reasons: [] } }, session);
@@ -205,6 +222,7 @@ it("shows progress and lines as they are said", async () => {
     },
     after: (delay, run) => window.setTimeout(run, delay),
     forget: (handle) => window.clearTimeout(handle),
+    now: Date.now,
     random: () => 0.5,
   });
   const say = (message: object): void => act(() => sockets.forEach((socket) => socket.onmessage?.({ data: JSON.stringify(message) })));

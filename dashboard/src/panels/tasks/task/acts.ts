@@ -3,6 +3,7 @@
 import { useMutation, useQueryClient, type UseMutationResult } from "@tanstack/react-query";
 
 import type { wire } from "@/api";
+import { deciderOf } from "@/app/roles";
 import { useMay, useMayControl } from "@/app/session";
 import { useToasts } from "@/ui";
 
@@ -23,7 +24,7 @@ export interface Allowed {
 }
 
 /** By what state it is in, and whose it is. */
-export function useAllowed(task: Pick<wire.TaskDetail, "state" | "owner" | "kind"> | undefined): Allowed {
+export function useAllowed(task: Pick<wire.TaskDetail, "state" | "owner" | "kind" | "approval"> | undefined): Allowed {
   const may = useMay();
   const mayControl = useMayControl();
   if (task === undefined) return { retry: false, cancel: false, clear: false, remove: false, edit: false, decide: false };
@@ -35,7 +36,7 @@ export function useAllowed(task: Pick<wire.TaskDetail, "state" | "owner" | "kind
     clear: controls && again,
     remove: controls && !HELD.has(task.state),
     edit: controls && may({ role: "user", scope: "submit" }) && task.kind !== "session",
-    decide: task.state === "pending_approval" && may({ role: "operator", scope: "control" }),
+    decide: task.state === "pending_approval" && may({ role: deciderOf(task.approval?.role ?? null), scope: "control" }),
   };
 }
 

@@ -102,21 +102,26 @@ JOIN headrace.keys k ON k.scope = wanted.scope AND k.key = wanted.key
 WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp();
 
 -- name: attempts
--- Every execution of a task, in order. A completed history row whose claim has no row here, or only the refused report
--- of another, is itself the attempt of that claim.
-SELECT a.task, a.claim_no, a.run_no, a.attempt, a.state, a.charged, a.worker, a.executor, a.handle, a.claimed_at,
-       a.started_at, a.finished_at, a.error_class, a.error_message, a.traceback, a.exit_code, a.recorded_by, a.late_state,
-       a.late_at
-FROM headrace.attempts a
-WHERE a.task = $1 AND NOT (a.state = 'refused' AND EXISTS (
-    SELECT FROM headrace.history h WHERE h.id = a.task AND h.claim_no = a.claim_no AND h.state = 'completed'
-))
-UNION ALL
-SELECT h.id, h.claim_no, h.run_no, h.attempt, 'succeeded', true, h.worker, h.executor, a.handle, h.claimed_at,
-       h.started_at, h.finished_at, NULL, NULL, NULL, NULL, 'worker', a.late_state, a.late_at
-FROM headrace.history h LEFT JOIN headrace.attempts a ON a.task = h.id AND a.claim_no = h.claim_no
-WHERE h.id = $1 AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
-ORDER BY claim_no;
+-- The executions of a task before a claim, from the last on: no more of them are read than are wanted. A completed history
+-- row whose claim has no row here, or only the refused report of another, is itself the attempt of that claim.
+SELECT * FROM (
+    (
+        SELECT a.task, a.claim_no, a.run_no, a.attempt, a.state, a.charged, a.worker, a.executor, a.handle, a.claimed_at,
+               a.started_at, a.finished_at, a.error_class, a.error_message, a.traceback, a.exit_code, a.recorded_by,
+               a.late_state, a.late_at
+        FROM headrace.attempts a
+        WHERE a.task = $1 AND a.claim_no < coalesce($2::integer, 2147483647) AND NOT (a.state = 'refused' AND EXISTS (
+            SELECT FROM headrace.history h WHERE h.id = a.task AND h.claim_no = a.claim_no AND h.state = 'completed'
+        ))
+        ORDER BY a.task DESC, a.claim_no DESC LIMIT $3::integer
+    )
+    UNION ALL
+    SELECT h.id, h.claim_no, h.run_no, h.attempt, 'succeeded', true, h.worker, h.executor, a.handle, h.claimed_at,
+           h.started_at, h.finished_at, NULL, NULL, NULL, NULL, 'worker', a.late_state, a.late_at
+    FROM headrace.history h LEFT JOIN headrace.attempts a ON a.task = h.id AND a.claim_no = h.claim_no
+    WHERE h.id = $1 AND h.claim_no < coalesce($2::integer, 2147483647) AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
+) AS found
+ORDER BY claim_no DESC LIMIT $3::integer;
 
 -- name: ended_counts
 -- Of each state up to a cap, in the index by state.

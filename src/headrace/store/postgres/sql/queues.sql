@@ -6,6 +6,22 @@ INSERT INTO headrace.queues (name, paused) VALUES ($1, true) ON CONFLICT (name) 
 -- Claims see the queue again.
 UPDATE headrace.queues SET paused = false WHERE name = $1;
 
+-- name: hold_queue
+-- What is set for a queue, held still for a change.
+SELECT q.settings FROM headrace.queues q WHERE q.name = $1 FOR UPDATE;
+
+-- name: uncounted
+-- Tasks of a queue that run, or will whatever is set now, and are in no slot of its limit. One that is claimed passes the
+-- gates yet, unless it has none and its queue had no settings ($3), or is through: then it is in another slot.
+-- SKIP LOCKED: whoever holds such a row ends it or passes it through the gates, and to wait for two of them in another
+-- order than theirs would be a deadlock.
+SELECT t.id, t.claim_no, t.gates FROM headrace.tasks t
+WHERE t.worker > '' AND t.queue = $1
+  AND NOT EXISTS (SELECT FROM headrace.slots s WHERE s.task = t.id AND s.key = $2)
+  AND (t.state <> 'claimed' OR t.gates IS NULL AND $3::boolean
+       OR EXISTS (SELECT FROM headrace.slots s WHERE s.task = t.id AND s.claim_no = t.claim_no))
+ORDER BY t.id FOR UPDATE SKIP LOCKED;
+
 -- name: set_queue
 -- One setting of a queue, by a patch in which null takes away.
 INSERT INTO headrace.queues AS q (name, settings) VALUES ($1, jsonb_strip_nulls($2::text::jsonb)::text)

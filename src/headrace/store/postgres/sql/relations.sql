@@ -1,3 +1,8 @@
+-- name: gates_of_task
+-- As they were resolved when it was enqueued.
+SELECT t.gates FROM headrace.tasks t WHERE t.id = $1::bigint
+UNION ALL SELECT h.gates FROM headrace.history h WHERE h.id = $1::bigint;
+
 -- name: parents
 -- By the primary key of the edges; the page first, then the tasks.
 SELECT u.id, u.name, CASE WHEN u.options LIKE '%"label"%' THEN u.options::json ->> 'label' END, u.state, page.kind, page.input

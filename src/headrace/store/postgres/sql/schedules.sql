@@ -89,7 +89,7 @@ WHERE id = $1 AND revision = $2 AND cursor = $3 AND NOT paused AND problem IS NU
 RETURNING task, overlap, clock_timestamp() AS now;
 
 -- name: lock_schedule
--- By name, held still for a manual run.
+-- By name, held still for a manual run, or for a change of what somebody read.
 SELECT s.id, s.name, s.cadence, s.task, s.catch_up, s.grace, s.overlap, s.jitter, s.paused, s.declared_by, s.revision,
        s.cursor, s.next_at, s.problem, s.created_at, s.changed_at, s.declaration, clock_timestamp() AS now
 FROM headrace.schedules s WHERE s.name = $1 FOR UPDATE;

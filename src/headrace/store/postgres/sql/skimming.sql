@@ -130,3 +130,19 @@ WHERE h.id = ANY ($1::bigint[]) AND (h.id = $2::bigint OR (
          CASE WHEN strpos(h.options, '"label"') + strpos(h.options, '"tags"') > 0 THEN h.options END)), $6) > 0)
 ))
 ORDER BY h.finished_at DESC, h.id DESC;
+
+-- name: skim_jobs
+-- In the order of the key.
+SELECT j.id, j.name, j.state, j.owner FROM headrace.jobs j
+WHERE j.id < $1::bigint ORDER BY j.id DESC LIMIT $2::integer;
+
+-- name: skim_jobs_of_name
+-- By the index on the name. It stands in the order, and is asked for by ANY: the order of the key alone would not do.
+SELECT j.id, j.name, j.state, j.owner FROM headrace.jobs j
+WHERE j.name = ANY (ARRAY[$3::text]) AND j.id < $1::bigint ORDER BY j.name DESC, j.id DESC LIMIT $2::integer;
+
+-- name: skim_jobs_of_owner
+-- By the index on the owner, for the same reason.
+SELECT j.id, j.name, j.state, j.owner FROM headrace.jobs j
+WHERE j.owner = ANY (ARRAY[$3::text]) AND j.owner IS NOT NULL AND j.id < $1::bigint
+ORDER BY j.owner DESC, j.id DESC LIMIT $2::integer;

@@ -29,6 +29,19 @@ SELECT name, settings FROM headrace_queues WHERE settings <> '{}' AND name IN (S
 INSERT INTO headrace_queues (name, settings) VALUES (:queue, json_patch('{}', :patch))
 ON CONFLICT (name) DO UPDATE SET settings = json_patch(settings, :patch)
 
+-- name: uncounted
+-- Tasks of a queue that run, or will whatever is set now, and are in no slot of its limit. One that is claimed passes the
+-- gates yet, unless it has none and its queue had no settings (`plain`), or is through: then it is in another slot.
+-- Whoever has a holder is in a small index, however many wait.
+SELECT t.id, t.claim_no, t.gates FROM headrace_tasks AS t INDEXED BY headrace_tasks_worker
+WHERE t.worker > '' AND t.queue = :queue
+    AND NOT EXISTS (SELECT 1 FROM headrace_slots AS s WHERE s.task = t.id AND s.key = :key)
+    AND (
+        t.state <> 'claimed' OR (t.gates IS NULL AND :plain)
+        OR EXISTS (SELECT 1 FROM headrace_slots AS s WHERE s.task = t.id AND s.claim_no = t.claim_no)
+    )
+ORDER BY t.id
+
 -- name: set_gates
 -- The gates that a task has today.
 UPDATE headrace_tasks SET gates = :gates WHERE id = :task

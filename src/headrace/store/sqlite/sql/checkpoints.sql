@@ -21,3 +21,7 @@ WHERE t.id = :task AND t.claim_no = :claim_no AND t.worker = :worker
 -- name: checkpoints
 -- In the order in which they were stored.
 SELECT name, value FROM headrace_checkpoints WHERE task = ? ORDER BY created_at, name
+
+-- name: checkpoint
+-- One of them.
+SELECT value FROM headrace_checkpoints WHERE task = ? AND name = ?

@@ -37,3 +37,21 @@ VALUES (:service, 'closed', 1, :now, :by)
 ON CONFLICT (service) DO UPDATE SET
     status = 'closed', forced = 0, until = NULL, probe_by = NULL, probe_at = NULL, calls = 0, failures = 0,
     revision = revision + 1, changed_at = excluded.changed_at, changed_by = excluded.changed_by
+
+-- name: keep_breaker_change
+-- As it is since it was changed.
+INSERT INTO headrace_breaker_changes (service, revision, status, forced, until, calls, failures, changed_at, changed_by)
+SELECT service, revision, status, forced, until, calls, failures, changed_at, changed_by
+FROM headrace_breakers WHERE service = :service
+ON CONFLICT (service, revision) DO NOTHING
+
+-- name: drop_breaker_changes
+-- Those before the last so many.
+DELETE FROM headrace_breaker_changes
+WHERE service = :service
+    AND revision <= (SELECT revision FROM headrace_breakers WHERE service = :service) - :kept
+
+-- name: breaker_changes
+-- By the key, the newest first.
+SELECT revision, status, forced, until, calls, failures, changed_at, changed_by FROM headrace_breaker_changes
+WHERE service = :service ORDER BY revision DESC LIMIT :limit

@@ -14,21 +14,24 @@ SELECT id, name, kind, queue, pool, lane, priority, state, reason, state = 'fail
 FROM headrace_history WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: attempts
--- In the order of the claims. A completed history row whose claim has no row here, or only the refused report of
--- another, is itself the attempt of that claim.
-SELECT a.task, a.claim_no, a.run_no, a.attempt, a.state, a.charged, a.worker, a.executor, a.handle, a.claimed_at,
-    a.started_at, a.finished_at, a.error_class, a.error_message, a.traceback, a.exit_code, a.recorded_by, a.late_state,
-    a.late_at
-FROM headrace_attempts AS a
-WHERE a.task = :task AND NOT (a.state = 'refused' AND EXISTS (
-    SELECT 1 FROM headrace_history AS h WHERE h.id = a.task AND h.claim_no = a.claim_no AND h.state = 'completed'
-))
+-- The executions of a task before a claim, from the last on: no more of them are read than are wanted. A completed history
+-- row whose claim has no row here, or only the refused report of another, is itself the attempt of that claim.
+SELECT * FROM (
+    SELECT a.task, a.claim_no, a.run_no, a.attempt, a.state, a.charged, a.worker, a.executor, a.handle, a.claimed_at,
+        a.started_at, a.finished_at, a.error_class, a.error_message, a.traceback, a.exit_code, a.recorded_by,
+        a.late_state, a.late_at
+    FROM headrace_attempts AS a
+    WHERE a.task = :task AND a.claim_no < coalesce(:before, 2147483647) AND NOT (a.state = 'refused' AND EXISTS (
+        SELECT 1 FROM headrace_history AS h WHERE h.id = a.task AND h.claim_no = a.claim_no AND h.state = 'completed'
+    ))
+    ORDER BY a.claim_no DESC LIMIT :limit
+)
 UNION ALL
 SELECT h.id, h.claim_no, h.run_no, h.attempt, 'succeeded', 1, h.worker, h.executor, a.handle, h.claimed_at,
     h.started_at, h.finished_at, NULL, NULL, NULL, NULL, 'worker', a.late_state, a.late_at
 FROM headrace_history AS h LEFT JOIN headrace_attempts AS a ON a.task = h.id AND a.claim_no = h.claim_no
-WHERE h.id = :task AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
-ORDER BY 2
+WHERE h.id = :task AND h.claim_no < coalesce(:before, 2147483647) AND h.state = 'completed' AND coalesce(a.state, 'refused') = 'refused'
+ORDER BY 2 DESC LIMIT :limit
 
 -- name: outcome_counts
 -- Summed by the workers themselves.

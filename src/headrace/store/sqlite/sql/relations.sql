@@ -1,3 +1,8 @@
+-- name: gates_of_task
+-- As they were resolved when it was enqueued.
+SELECT t.gates FROM headrace_tasks AS t WHERE t.id = :task
+UNION ALL SELECT h.gates FROM headrace_history AS h WHERE h.id = :task
+
 -- name: parents
 -- By the primary key of the edges. Each table for itself: of both put together SQLite would read all.
 SELECT id, name, label, state, kind, input FROM (

@@ -98,3 +98,17 @@ FROM headrace_history WHERE id IN (SELECT value FROM json_each(:ids))
     AND (:word IS NULL OR instr(lower(id || ' ' || name || ' ' || queue || ' ' || state || ' ' || coalesce(worker, '') || ' '
         || coalesce(owner, '') || ' ' || coalesce(error_class, '') || ' ' || coalesce(substr(error_message, 1, :characters), '')
         || CASE WHEN instr(options, '"label"') OR instr(options, '"tags"') THEN options ELSE '' END), :word))
+
+-- name: skim_jobs
+-- In the order of the table.
+SELECT id, name, state, owner FROM headrace_jobs WHERE id < :below ORDER BY id DESC LIMIT :window
+
+-- name: skim_jobs_of_name
+-- By the index on the name, which is in the order of ids as well.
+SELECT id, name, state, owner FROM headrace_jobs INDEXED BY headrace_jobs_name
+WHERE name = :name AND id < :below ORDER BY id DESC LIMIT :window
+
+-- name: skim_jobs_of_owner
+-- By the index on the owner.
+SELECT id, name, state, owner FROM headrace_jobs INDEXED BY headrace_jobs_owner
+WHERE owner = :owner AND id < :below ORDER BY id DESC LIMIT :window

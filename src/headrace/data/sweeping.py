@@ -51,12 +51,10 @@ def failed_jobs_of(store: Store, *, now: datetime, grace: timedelta = GRACE) -> 
     """Jobs that failed or were cancelled a while ago: who retries one at once finds what its tasks made before."""
 
     async def failed(jobs: Collection[int]) -> list[int]:
-        records = [await store.get_job(job) for job in sorted(jobs)]
         return [
             record.id
-            for record in records
-            if record is not None
-            and record.state in (JobState.FAILED, JobState.CANCELLED)
+            for record in await store.get_jobs(sorted(jobs))
+            if record.state in (JobState.FAILED, JobState.CANCELLED)
             and (record.completed_at is None or record.completed_at <= now - grace)
         ]
 

@@ -82,6 +82,4 @@ async def search_jobs(
         if time.monotonic() >= deadline:
             break
         window = min(2 * window, _LARGEST)
-    found = [await store.get_job(id) for id in ids]
-    records = [record for record in found if record is not None]
-    return FoundJobs(records, place, place is None or len(ids) == limit)
+    return FoundJobs(await store.get_jobs(ids), place, place is None or len(ids) == limit)

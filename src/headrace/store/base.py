@@ -375,6 +375,10 @@ class Jobs(Protocol):
 
     async def get_job(self, job: int) -> JobRecord | None: ...
 
+    async def get_jobs(self, jobs: Sequence[int]) -> list[JobRecord]:
+        """Those of them that exist, newest first."""
+        ...
+
     async def list_jobs(
         self,
         *,

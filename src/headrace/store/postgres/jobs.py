@@ -99,8 +99,12 @@ class Jobs:
         await connection.execute(self._queries["notify"], sorted(queues))
 
     async def get_job(self, job: int) -> JobRecord | None:
-        rows = await self._database.fetch(self._queries["get_jobs"], job, [], None, 1, None, repeatable=True)
-        return _record(rows[0]) if rows else None
+        found = await self.get_jobs([job])
+        return found[0] if found else None
+
+    async def get_jobs(self, jobs: Sequence[int]) -> list[JobRecord]:
+        rows = await self._database.fetch(self._queries["get_jobs"], jobs, (), None, len(jobs), None, repeatable=True)
+        return [_record(row) for row in rows]
 
     async def list_jobs(
         self,

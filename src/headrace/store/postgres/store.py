@@ -114,6 +114,7 @@ class PostgresStore:
         self.watch_job_ends = jobs.watch_job_ends
         self.create_job = jobs.create_job
         self.get_job = jobs.get_job
+        self.get_jobs = jobs.get_jobs
         self.list_jobs = jobs.list_jobs
         self.cancel_job = jobs.cancel_job
         self.retry_failed = retrying.retry_failed

@@ -1,6 +1,6 @@
 """Jobs: made with their tasks, read with their counts, cancelled and run again as one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -51,7 +51,11 @@ def list_jobs(
     wanted = orjson.dumps(list(states)).decode() if states else None
     query = "list_job_ids" if owner is None else "list_job_ids_of_owner"
     ids = transaction.rows(query, {"states": wanted, "owner": owner, "before": before, "limit": limit})
-    found = (get_job(transaction, id) for (id,) in ids)
+    return _existing_jobs(transaction, [id for (id,) in ids])
+
+
+def _existing_jobs(transaction: Transaction, ids: Iterable[int]) -> list[JobRecord]:
+    found = (get_job(transaction, id) for id in ids)
     return [record for record in found if record is not None]
 
 
@@ -114,6 +118,10 @@ class JobKeeping(Part):
 
     async def get_job(self, job: int) -> JobRecord | None:
         return await self.database.read(lambda transaction: get_job(transaction, job))
+
+    async def get_jobs(self, jobs: Sequence[int]) -> list[JobRecord]:
+        newest_first = sorted(set(jobs), reverse=True)
+        return await self.database.read(lambda transaction: _existing_jobs(transaction, newest_first))
 
     async def list_jobs(
         self,

@@ -62,6 +62,14 @@ async def a_new_job(ledger: Ledger) -> None:
     assert counters(await ledger.job(job)) == (2, 1, 0, 0)
 
 
+@cases.add()
+async def many_jobs_at_once(ledger: Ledger) -> None:
+    jobs = [await create(ledger, task(), hooks=False) for _ in range(3)]
+    found = await ledger.store.get_jobs([jobs[0], 987_654_321, jobs[2]])
+    assert found == [await ledger.store.get_job(jobs[2]), await ledger.store.get_job(jobs[0])], "newest first"
+    assert await ledger.store.get_jobs([]) == []
+
+
 @cases.add("A11", "A9")
 async def completed_when_all_its_tasks_are(ledger: Ledger) -> None:
     """A11: with the last task, not before, with `completed_at`; A9: pending → running → completed."""

@@ -22,7 +22,7 @@ INSERT INTO headrace.job_counts (job, seq) VALUES ($1, 1) ON CONFLICT (job) DO N
 SELECT headrace.note_job_v1(ARRAY[$1::bigint]);
 
 -- name: get_jobs
--- Jobs by id, or by state and owner page by page, newest first; counters with what users' transactions added meanwhile.
+-- Jobs by their ids, or by state and owner page by page, newest first; counters with what users' transactions added meanwhile.
 SELECT j.id, j.name, j.description, j.state, j.reason, j.run_no, j.created_at, j.started_at, j.completed_at, j.deadline_at,
        coalesce(c.total, 0)
            + (SELECT coalesce(sum(a.n), 0)::integer FROM headrace.job_additions a WHERE a.job = j.id) AS total,
@@ -30,7 +30,7 @@ SELECT j.id, j.name, j.description, j.state, j.reason, j.run_no, j.created_at, j
        (SELECT count(*) FROM headrace.tasks t WHERE t.job = j.id AND t.worker IS NOT NULL)::integer AS running,
        j.metadata, j.owner
 FROM headrace.jobs j LEFT JOIN headrace.job_counts c ON c.job = j.id
-WHERE ($1::bigint IS NULL OR j.id = $1)
+WHERE ($1::bigint[] IS NULL OR j.id = ANY ($1))
   AND (cardinality($2::text[]) = 0 OR j.state = ANY ($2))
   AND ($3::bigint IS NULL OR j.id < $3)
   AND ($5::text IS NULL OR j.owner = $5)

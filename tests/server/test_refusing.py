@@ -94,18 +94,22 @@ async def test_what_was_done_to_a_breaker(serve: Serve):
         )
         path = "/api/v1/breakers/mail/eu"
         found = (await server.viewer.get(f"{path}/history")).json()
-        assert found["complete"] is False
+        assert found["complete"] is True
         assert [(each["act"], each["by"], each["source"]) for each in found["items"]] == [("opened", "w1", "ledger")]
         assert (await server.operator.post(f"{path}/reset")).status_code == 200
         assert (await server.admin.post(f"{path}/open")).status_code == 200
         remote = await server.operator.post("/api/v1/ledger/reset_breaker", json={"service": "mail/eu", "by": "me"})
         assert remote.status_code == 200, remote.text
-        found = (await server.viewer.get(f"{path}/history")).json()
+        found = (await server.operator.get(f"{path}/history")).json()
         assert [(each["act"], each["by"], each["source"], each["outcome"]) for each in found["items"]] == [
             ("reset", "operator", "audit", "done"),
             ("opened", "admin", "audit", "done"),
             ("reset", "operator", "audit", "done"),
+            ("opened", "w1", "ledger", "done"),
         ]
+        found = (await server.viewer.get(f"{path}/history")).json()
+        assert {each["source"] for each in found["items"]} == {"ledger"}, "what was done by hand is for operators"
+        assert [each["act"] for each in found["items"]] == ["closed", "opened", "closed", "opened"]
 
 
 async def test_events_that_were_sent(serve: Serve):

@@ -14,6 +14,7 @@ from headrace.app import App
 from headrace.client.accounts import digest_of, hint_of, new_secret
 from headrace.core.accounts import NewAudit, NewToken, Scope
 from headrace.core.errors import SchemaError, StoreError
+from headrace.runtime import collector
 from headrace.runtime.signals import stop_signals
 from headrace.server.application import create_application
 from headrace.server.auditing import DONE
@@ -69,6 +70,7 @@ class _Server(uvicorn.Server):
     @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        collector.relieve()
         if self.started and self._serving is not None:
             self._serving()
 

@@ -6,7 +6,6 @@ its lease is renewed), and it ends with its supervisor: a worker whose lease nob
 
 import asyncio
 import contextlib
-import gc
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from headrace.executors.context import running
 from headrace.executors.slots import SlotRange, SlotTable
+from headrace.runtime import collector
 from headrace.runtime.parents import die_with_parent
 from headrace.runtime.signals import stop_signals
 from headrace.telemetry import logs
@@ -32,7 +32,6 @@ from headrace.worker.worker import Worker
 _LEFT = 70
 BEGIN, RETIRE = "begin", "retire"
 _SWITCH_SECONDS = 0.0005
-_YOUNG_OBJECTS = 20_000  # a twentieth of the CPU of short coroutines goes there at Python's 2,000
 UNSTARTABLE = 78  # the user's module cannot be imported, or its lifespan or its children do not start
 
 logger = logging.getLogger("headrace.worker")
@@ -94,11 +93,7 @@ async def _run(config: ProcessConfig, identity: str, table: SlotTable, orders: "
     except BaseException as error:
         raise Unstartable(f"importing {config.target} failed") from error
     warm(app)
-    # What was imported lives as long as the process: the collector need not look at it again and again.
-    gc.collect()
-    gc.freeze()
-    # And what a claim brings, thousands of objects that die without its help, fills its youngest generation in no time.
-    gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
+    collector.relieve()
     # The threads of a store need the interpreter again and again for a moment, while the loop has always more to run:
     # with 5 ms at each hand-over (Python's default) a SQLite transaction takes twice as long as its work.
     sys.setswitchinterval(_SWITCH_SECONDS)

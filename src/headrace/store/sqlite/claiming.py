@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 
-from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import Started
 from headrace.store.sqlite.connection import Part, Transaction
@@ -54,9 +53,7 @@ def _promising(transaction: Transaction, wants: Sequence[Want]) -> list[Want]:
     """Those that will find something, once what is due is ready."""
     parameters = (orjson.dumps([(want.queue, want.pool, int(want.lane)) for want in wants]).decode(),)
     [(due, places)] = transaction.rows("outlook", parameters)
-    # Retries are among what becomes due. Who asks for new work alone hurries past them, and leaves that to others.
-    retries = any(want.lane != Lane.PRIMARY for want in wants)
-    if retries and due is not None and due <= transaction.now and promote(transaction):
+    if due is not None and due <= transaction.now and promote(transaction):
         [(_, places)] = transaction.rows("outlook", parameters)
     return [wants[place] for place in orjson.loads(places)]
 

@@ -34,9 +34,8 @@ BEGIN
         INTO range_wants, range_highs, range_lows, range_order_ats, range_ids
         FROM generate_subscripts(queues, 1) AS w;
     END IF;
-    -- What became due since is ready first: one probe of an index, and nothing more while nothing is due. Retries are
-    -- among that: who asks for new work alone hurries past them, and leaves it to others.
-    IF lanes && '{1}' AND EXISTS (
+    -- What became due since is ready first: one probe of an index, and nothing more while nothing is due.
+    IF EXISTS (
         SELECT FROM headrace.tasks t
         WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL AND t.eligible_at <= instant
     ) THEN

@@ -255,15 +255,16 @@ class Claimer:
     async def _overtake(self, wants: Sequence[Want]) -> None:
         """Beside the claim that is under way, if any; the one exception from one at a time."""
         asked_at = time.monotonic()
-        claims: list[ClaimedTask] | None = None
         self._aside = True
         try:
             claims = await self._store.claim(self._worker(), wants)
-        except StoreUnavailable:
+        except BaseException as error:
+            self.uncertain = True
+            if not isinstance(error, StoreUnavailable):
+                raise
             return
         finally:
             self._aside = False
-            self.uncertain = self.uncertain or claims is None
         if not claims:  # retries that became due are announced, too: not more than half of the time goes for looking
             self._overtakes_from = 2 * time.monotonic() - asked_at
         self._remember(wants, claims)

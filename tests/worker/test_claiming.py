@@ -107,6 +107,27 @@ async def test_new_work_does_not_wait_behind_retries_that_are_on_their_way(bench
         await asyncio.wait_for(running, 20)
 
 
+async def test_nothing_overtakes_while_notes_are_compared_with_the_ledger(bench: Bench) -> None:
+    """It would be in the ledger's answer, unknown to whoever asked, and be taken in twice."""
+    answers: list[Sequence[ClaimedTask]] = []
+    buffer = Buffer(retry_ratio=0.3)
+    claimer = claimer_of(bench, buffer, answers=answers, free=3, busy=True)
+    bench.app.add(noop)
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        buffer.queue("coroutine", "default").lanes[Lane.PRIMARY].more = False
+        assert claimer.pause_for_check()
+        task = await bench.enqueue("noop")
+        claimer.poke("default")
+        await asyncio.sleep(0.2)
+        assert await bench.store.held("w", limit=10) == []
+        claimer.checked()
+        await until(lambda: answers)
+        assert [claim.id for claim in answers[0]] == [task]
+        claimer.close()
+        await asyncio.wait_for(running, 20)
+
+
 @asynccontextmanager
 async def idle(bench: Bench, answers: list[Sequence[ClaimedTask]]) -> AsyncGenerator[Claimer]:
     """A claimer that runs and has seen that there is nothing."""

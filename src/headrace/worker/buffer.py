@@ -10,8 +10,7 @@ from headrace.core.task import Pool, Want
 from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
-# Retries that one claim takes while nothing else is there: what arrives meanwhile waits until they
-# are claimed and begun.
+# Retries that one claim takes while nothing else is there: what arrives meanwhile waits until they have begun.
 _RETRIES = 50
 
 

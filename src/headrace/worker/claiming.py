@@ -89,7 +89,8 @@ class Claimer:
         self._offering = store if isinstance(store, Offering) else None
         self._offer: tuple[Offer, list[Want]] | None = None
         self._aside = False  # a claim of new work is under way beside the others
-        self._overtakes_from = 0.0
+        self._overtakes_from = 0.0  # the instant until which looking for it is not worth another claim
+        self._checking = False  # someone compares notes with the ledger
         self._runs = False
         self._quiet = False  # nothing is known to wait in the store
         self._pause = 0.0
@@ -158,11 +159,11 @@ class Claimer:
         """Keep claims from starting while someone compares notes with the ledger; False while one is under way."""
         if self._under_way or self._aside or not self._withdrawn():
             return False
-        self._under_way = True
+        self._under_way = self._checking = True
         return True
 
     def checked(self) -> None:
-        self._under_way = False
+        self._under_way = self._checking = False
         self._wake.set()
 
     def begin(self, *, riding: bool = False) -> list[Want]:
@@ -240,7 +241,8 @@ class Claimer:
         """New work that was announced while retries are claimed one batch after the other: it does not wait until those
         that are on their way have come and ended.
         """
-        if not self._open or self._suspended or time.monotonic() < self._overtakes_from:
+        # What is claimed while notes are compared would be found there as well, and taken in twice.
+        if not self._open or self._suspended or self._checking or time.monotonic() < self._overtakes_from:
             return []
         wants: list[Want] = []
         for pool, free in self._free.items():

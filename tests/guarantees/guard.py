@@ -78,7 +78,8 @@ DECLARE
     last guard.last;
 BEGIN
     SELECT * INTO last FROM guard.last WHERE task = NEW.id;
-    IF NEW.state NOT IN {_FIRST} THEN
+    -- An enqueue may hand its task to an idle worker: then its first claim is as old as the task.
+    IF NEW.state NOT IN {_FIRST} AND NOT (NEW.state = 'claimed' AND NEW.claim_no = 1 AND NEW.worker IS NOT NULL) THEN
         RAISE EXCEPTION 'guard: new task % must not be held or over: %', NEW.id, NEW.state;
     ELSIF last.run_no >= NEW.run_no THEN
         RAISE EXCEPTION 'guard: task % exists already in run %', NEW.id, NEW.run_no;

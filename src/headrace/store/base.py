@@ -9,7 +9,6 @@ Rules that hold for every verb:
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -779,41 +778,6 @@ class Movable(Protocol):
 
 class StoreClosed(StoreError):
     """The store is not open, or not any more; nothing was written."""
-
-
-class Offer(Protocol):
-    """A claim that waits to go with a transaction of this process that brings work."""
-
-    @property
-    def answer(self) -> Future[list[ClaimedTask]]: ...
-
-    @property
-    def taken_at(self) -> float | None:
-        """The monotonic instant at which it went along; None until then."""
-        ...
-
-    def renew(self) -> None:
-        """Its worker's loop still turns. What is not renewed for a while is not taken: it would wait behind whatever
-        blocks the loop, while others are idle.
-        """
-        ...
-
-    def withdraw(self) -> bool:
-        """False when it is taken: its answer comes."""
-        ...
-
-    def forget(self) -> None:
-        """Nobody waits for its answer any more: what it still brings goes back."""
-        ...
-
-
-@runtime_checkable
-class Offering(Protocol):
-    """A store whose transactions can take a claim along, and with it save a commit."""
-
-    def offer(self, worker: str, wants: Sequence[Want]) -> Offer:
-        """As `claim`, at the moment at which something becomes ready."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import TypeEngine
 
 from headrace.core.accounts import Role
@@ -55,6 +56,7 @@ class Instant(TypeDecorator[datetime]):
         return from_micros(value)
 
 
+POSTGRES_ONLY = ("standbys",)
 LIVE_STATES = tuple(s.value for s in TaskState if not s.terminal)
 DONE_STATES = tuple(s.value for s in TaskState if s.terminal)
 HELD_STATES = tuple(s.value for s in TaskState if s.held)
@@ -96,8 +98,8 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
             postgresql_where=text(where) if where else None,
         )
 
-    def table(table_name: str, *parts: Any, fillfactor: int | None = None) -> Table:
-        keywords: dict[str, Any] = {}
+    def table(table_name: str, *parts: Any, fillfactor: int | None = None, logged: bool = True) -> Table:
+        keywords: dict[str, Any] = {} if logged else {"prefixes": ["UNLOGGED"]}
         if fillfactor is not None:
             keywords["postgresql_with"] = {"fillfactor": fillfactor}
         return Table(called(table_name), metadata, *parts, **keywords)
@@ -588,4 +590,17 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
     else:
         Sequence("ids", start=FIRST_POSTGRES_ID, increment=ID_BLOCK, metadata=metadata, schema=name)
         Sequence("repeats", start=1, increment=1, metadata=metadata, schema=name)  # of enqueues; see inserted_v1
+        # Idle workers to whom an enqueue may hand its task; see hand_over_v1. Unlogged: to stand by costs no sync, and
+        # after a crash of the server nobody does. Rows are updated in place, so the table stays a page or two.
+        table(
+            "standbys",
+            Column("worker", Text, primary_key=True),
+            Column("channel", Text, nullable=False),  # where its process listens
+            Column("queues", ARRAY(Text), nullable=False),
+            Column("pools", ARRAY(Text), nullable=False),
+            Column("open", Boolean, nullable=False),
+            Column("renewed_at", Instant, nullable=False),
+            fillfactor=25,
+            logged=False,
+        )
     return metadata

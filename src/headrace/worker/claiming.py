@@ -13,8 +13,10 @@ from headrace.core.errors import StoreUnavailable
 from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Pool, Want
 from headrace.runtime.faults import reached
-from headrace.store.base import Offer, Offering, Store
+from headrace.store.base import Store
+from headrace.store.offering import Offer, Offering
 from headrace.worker.buffer import Buffer
+from headrace.worker.standing import Standing
 
 # Seconds of work that the buffer holds beyond the free slots: enough to go on while the next claim is on its way, and
 # little enough that what waits here starts before another worker would have.
@@ -26,6 +28,8 @@ _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what 
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _OVERTAKING = 10  # new tasks that are claimed beside retries at a time
 _FIRST_PAUSE = 0.02
+PULSE = 0.1  # seconds between two signs that the loop turns
+_LATE, _AGILE_AFTER = 0.02, 1.0  # one that comes so much later says that something blocks the loop, for this time
 _FIRST_GLANCE = 0.01  # seconds of a window before its rate is believed
 _PLACE = attrgetter("queue", "pool", "lane")
 
@@ -74,6 +78,7 @@ class Claimer:
         poll: float,
         busy: Callable[[], bool],
         rng: random.Random,
+        idle: Callable[[], bool] | None = None,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -83,11 +88,14 @@ class Claimer:
         self._poll = poll
         self._busy = busy
         self._rng = rng
+        self._idle = idle
         self._queues: list[str] = []
         self._wake = asyncio.Event()
         self._under_way = False
         self._offering = store if isinstance(store, Offering) else None
         self._offer: tuple[Offer, list[Want]] | None = None
+        self._turned_at = self._late_at = time.monotonic()
+        self.standing = Standing(store=store, worker=worker, received=self._handed, missed=self._doubt)
         self._aside = False  # a claim of new work is under way beside the others
         self._overtakes_from = 0.0  # the instant until which looking for it is not worth another claim
         self._checking = False  # someone compares notes with the ledger
@@ -109,11 +117,13 @@ class Claimer:
 
     def set_queues(self, queues: Iterable[str]) -> None:
         self._queues = sorted(set(queues))
+        self.standing.end()  # where it did; it begins anew
 
     def close(self) -> None:
         """Claim no more; what is under way still arrives."""
         self._open = False
         self._withdrawn()
+        self.standing.end()
         self._wake.set()
 
     def suspend(self, suspended: bool) -> None:
@@ -121,6 +131,7 @@ class Claimer:
         self._suspended = suspended
         if suspended:
             self._withdrawn()
+            self.standing.end()
         self._wake.set()
 
     @property
@@ -154,6 +165,8 @@ class Claimer:
         """A slot became free; ask unless the last answers were empty and it is too early to ask again."""
         if time.monotonic() >= self._next:
             self._wake.set()
+        if self._quiet:
+            self._stand_by()
 
     def pause_for_check(self) -> bool:
         """Keep claims from starting while someone compares notes with the ledger; False while one is under way."""
@@ -190,6 +203,11 @@ class Claimer:
         self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
+            # They come lane by lane: the first one speaks for all.
+            if claims[0].lane == Lane.RETRY and self._buffer.only_retries and self._is_agile():
+                self._stand_by()  # for new work, which would else wait for a claim beside those of retries
+            else:
+                self.standing.end()
         elif self._may_have_more() or any(self._owed(pool) for pool in self._free):
             self._wake.set()  # it asked one lane only, in its turn, or work was announced meanwhile
         else:
@@ -211,6 +229,7 @@ class Claimer:
             if self._offer is not None:
                 offer, self._offer = self._offer, None
                 offer[0].forget()
+            await self.standing.close()
 
     async def _ask_on(self) -> None:
         while self._open:
@@ -269,6 +288,8 @@ class Claimer:
             self._aside = False
         if not claims:  # retries that became due are announced, too: not more than half of the time goes for looking
             self._overtakes_from = 2 * time.monotonic() - asked_at
+        else:
+            self.standing.end()
         self._remember(wants, claims)
         self._received(claims, asked_at)
 
@@ -280,7 +301,8 @@ class Claimer:
             await asyncio.wait_for(self._wake.wait(), pause)
 
     def _make_offer(self) -> None:
-        """Let a claim go with whatever transaction of this process brings something, instead of after it."""
+        """Let a claim go with whatever transaction brings something, instead of after it."""
+        self._stand_by()
         may = self._runs and self._open and not self._suspended and not self._under_way and self._offer is None
         if self._offering is not None and may and (wants := self._wants(riding=False)):
             offer = self._offering.offer(self._worker(), wants)
@@ -298,6 +320,29 @@ class Claimer:
         """The loop turns: what is taken along would be started soon."""
         if self._offer is not None:
             self._offer[0].renew()
+        now = time.monotonic()
+        if now - self._turned_at > PULSE + _LATE:
+            self._late_at = now
+        self._turned_at = now
+        self.standing.renew()
+
+    def _stand_by(self) -> None:
+        """Let an enqueue hand over its task, if it would start at once: nothing runs here that could block the loop, or
+        nothing of it does."""
+        if self._idle is None or not (self.standing.possible and self._runs and self._open) or self._suspended:
+            return
+        if self._idle() or self._is_agile():
+            free: list[Pool] = [pool for pool, room in self._free.items() if pool in _BUFFERED and room() > 0]
+            self.standing.begin(self._queues, free)
+
+    def _is_agile(self) -> bool:
+        return self._turned_at - self._late_at > _AGILE_AFTER and time.monotonic() - self._turned_at < 2 * PULSE
+
+    def _handed(self, claim: ClaimedTask) -> None:
+        self._received([claim], time.monotonic())
+
+    def _doubt(self) -> None:
+        self.uncertain = True
 
     def _withdrawn(self) -> bool:
         """Nothing is offered any more; False when that is too late."""

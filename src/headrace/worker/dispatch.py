@@ -124,6 +124,7 @@ class Dispatcher:
             poll=options.poll,
             busy=lambda: self.finisher.busy,
             rng=rng,
+            idle=None if options.burst else self._is_idle,  # a burst ends when it has nothing to do
         )
         self.finisher = Finisher(
             store=store,
@@ -214,6 +215,10 @@ class Dispatcher:
 
     def _room(self, pool: Pool) -> int:
         return min(self._executors[pool].free(), self._capacity[pool] - self._running[pool])
+
+    def _is_idle(self) -> bool:
+        """Nothing runs in this process itself, or is about to."""
+        return not (self._running.get("coroutine") or self._running.get("thread") or len(self.buffer))
 
     def _inside(self, held: Held) -> bool:
         """What waits for a child has not started: were it written so, it would be charged if everything died now."""

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Boolean, Float
 
 from headrace.store.instants import from_micros, to_micros
-from headrace.store.schema import Instant, build
+from headrace.store.schema import POSTGRES_ONLY, Instant, build
 from headrace.store.texts import mended
 
 type Values = list[Any]  # of one row, in the order of its layout: instants as microseconds, truth as bool
@@ -92,6 +92,8 @@ def layouts() -> dict[str, Layout]:
     """Of every table that both databases have, in the order of the schema."""
     found: dict[str, Layout] = {}
     for table in build("postgresql").tables.values():
+        if table.name in POSTGRES_ONLY:
+            continue
         columns = list(table.columns)
         found[str(table.name)] = Layout(
             table=str(table.name),

@@ -23,6 +23,7 @@ class HandedClaims:
         self._handed: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
         self._asking: defaultdict[str, int] = defaultdict(int)
         self._doubted: set[str] = set()
+        self._given_back: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
         self._recovery = asyncio.Lock()
         self.release: Release | None = None
 
@@ -53,11 +54,19 @@ class HandedClaims:
         """Nothing more comes from this worker."""
         self._handed.pop(worker, None)
         self._asking.pop(worker, None)
+        self._given_back.pop(worker, None)
         self._doubted.discard(worker)
 
     def hand(self, worker: str, claims: Iterable[ClaimedTask]) -> None:
         # As plain pairs: they equal their Refs, and half a thousand of them are made at once.
         self._handed[worker].update([claim[:2] for claim in claims])
+
+    def arrived(self, worker: str, claim: ClaimedTask) -> bool:
+        """Take in what an enqueue handed over; False when it was taken for stranded before word of it came."""
+        if claim[:2] in self._given_back[worker]:
+            return False
+        self.hand(worker, [claim])
+        return True
 
     def forget(self, worker: str, refs: Iterable[Ref]) -> None:
         if handed := self._handed.get(worker):
@@ -70,5 +79,6 @@ class HandedClaims:
         rows = await self._database.fetch(self._queries["stranded"], worker, repeatable=True)
         held = {Ref(row["id"], row["claim_no"]) for row in rows}
         if stranded := held - self._handed[worker]:
+            self._given_back[worker] |= stranded
             await self.release(worker, stranded)
         self._doubted.discard(worker)

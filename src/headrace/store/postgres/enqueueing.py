@@ -21,6 +21,10 @@ from headrace.store.postgres.live import Announcer
 from headrace.store.postgres.wakeups import Waker
 
 _MOST_BLOCKS = 32
+# Characters of a task that is handed over: it travels in a notification, which takes 8,000 bytes, and a character may
+# need four of them.
+_LONGEST_WORD = 1800
+_HANDED_POOLS = ("coroutine", "thread")  # the others begin with a process, beside which a claim is nothing
 
 
 class Enqueueing:
@@ -40,8 +44,9 @@ class Enqueueing:
         if not tasks:
             return []
         ids = await self.take_ids(len(tasks))
-        queues = self._waker.due(ready_queues(tasks)) if self._notify else []
         repeats, plain = self.repeats, is_plain(tasks)
+        handable = plain and len(ids) == 1 and self._is_handable(tasks)
+        queues = self._waker.due(ready_queues(tasks)) if self._notify else []
         tries = 0
 
         async def write(connection: Connection) -> list[Enqueued]:
@@ -54,8 +59,13 @@ class Enqueueing:
             with _refusals(tasks):
                 if len(ids) == 1:
                     [(template, [arguments])] = runs_of(tasks)
-                    row = _stored(template).row
-                    await connection.fetch(self._queries["insert_one"], ids[0], arguments, repeats, queues, *row)
+                    statement, row = "insert_one", _stored(template).row
+                    if handable:
+                        statement, row = "insert_handed", _stored(template).handed_row
+                    given = (ids[0], arguments, repeats, queues, *row)
+                    [answer] = await connection.fetch(self._queries[statement], *given)
+                    if handable and answer[0]:
+                        self._waker.spared(template.task.queue)
                 else:
                     parameters = columns(tasks)
                     await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
@@ -65,6 +75,17 @@ class Enqueueing:
         if not plain:
             self.announce(tasks)
         return answers
+
+    def _is_handable(self, tasks: Sequence[NewTask]) -> bool:
+        """Whether a worker that stands by may have it at once: it could start, goes past nobody, and fits in a word."""
+        [(template, [arguments])] = runs_of(tasks)
+        stored = _stored(template)
+        return (
+            self._notify
+            and stored.handable
+            and len(arguments) + stored.length <= _LONGEST_WORD
+            and self._waker.is_settled(template.task.queue)
+        )
 
     def announce(self, tasks: Sequence[NewTask]) -> None:
         """To be called after a commit."""
@@ -152,6 +173,28 @@ class _Stored:
         return _encoded(kept)[1:]
 
     @cached_property
+    def handable(self) -> bool:
+        entry = self._entry
+        return (
+            entry["pool"] in _HANDED_POOLS
+            and entry["delay"] <= 0
+            and entry["run_at"] is None
+            and entry["gates"] is None
+            and not entry["approval"]
+            and (entry["max_age"] is None or entry["max_age"] > 0)
+        )
+
+    @cached_property
+    def length(self) -> int:
+        """Characters of what it is told of, but for its arguments."""
+        return sum(len(self._entry[part]) for part in ("name", "queue", "codec", "options"))
+
+    @cached_property
+    def handed_row(self) -> tuple[Any, ...]:
+        """For `insert_handed`, from its fifth parameter on."""
+        return tuple(self._entry[part] for part in _HANDED_ROW)
+
+    @cached_property
     def row(self) -> tuple[Any, ...]:
         """For `insert_one`, from its fifth parameter on."""
         return tuple(self._entry[part] for part in _ROW)
@@ -162,6 +205,7 @@ _ROW = (
     "name", "kind", "queue", "pool", "priority", "approval", "max_attempts", "critical", "dead_letter", "codec",
     "version", "options", "gates", "order_key", "max_age", "run_at", "delay", "owner",
 )  # fmt: skip
+_HANDED_ROW = tuple(part for part in _ROW if part not in ("approval", "gates", "order_key", "run_at", "delay"))
 
 
 def _stored(template: Template) -> _Stored:

@@ -16,9 +16,13 @@ _asyncpg: Any = asyncpg  # it ships no types
 
 
 async def listen_for_ever(
-    database: Database, channels: Mapping[str, Callable[[str], None]], connected: Callable[[], None]
+    database: Database,
+    channels: Mapping[str, Callable[[str], None]],
+    connected: Callable[[], None],
+    cut: Callable[[], None] = lambda: None,
 ) -> None:
-    """Give every payload to the function of its channel. `connected`: whatever was notified before is lost."""
+    """Give every payload to the function of its channel. `connected`: whatever was notified before is lost; `cut`: and
+    so is what comes from now on."""
     failures = 0
     while True:
         try:
@@ -50,5 +54,6 @@ async def listen_for_ever(
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
             pass
         finally:
+            cut()
             connection.terminate()
         await asyncio.sleep(_PAUSES[0])

@@ -19,6 +19,7 @@ from headrace.store.postgres.figures import Figures
 from headrace.store.postgres.finishing import Finishing
 from headrace.store.postgres.firing import Firings
 from headrace.store.postgres.graphs import Graphs
+from headrace.store.postgres.handing import Handing
 from headrace.store.postgres.inspection import Inspection
 from headrace.store.postgres.jobs import Jobs
 from headrace.store.postgres.live import Announcer, Live, Watchers
@@ -33,7 +34,7 @@ from headrace.store.postgres.schedules import Schedules
 from headrace.store.postgres.skimming import Skimming
 from headrace.store.postgres.subscriptions import Subscribing
 from headrace.store.postgres.upkeep import Upkeep
-from headrace.store.postgres.wakeups import Listener, Waker
+from headrace.store.postgres.wakeups import Waker
 from headrace.store.queries import load_queries
 
 
@@ -46,11 +47,12 @@ class PostgresStore:
         self._database = database = Database(dsn, options)
         queries = load_queries("headrace.store.postgres.sql", options.name)
         self._waker = Waker(database, queries)
-        self._listener = Listener(database)
         self._announcer = announcer = Announcer(database, queries, notify=options.extra.get("notify", True))
         self._watchers = Watchers(database)
         self._administration = Administration(database, queries)
         claims = HandedClaims(database, queries)
+        handing = Handing(database, queries, claims)
+        self._listener = handing.listener
         low_water = LowWater()
         claiming = Claiming(database, queries, claims, low_water, announcer)
         enqueueing = Enqueueing(database, queries, self._waker, announcer, notify=options.extra.get("notify", True))
@@ -61,6 +63,10 @@ class PostgresStore:
         self.enqueue_program = enqueueing.enqueue_program
         self.claim = claiming.claim
         self.start = claiming.start
+        self.stand_by = handing.stand_by
+        self.still_stands = handing.still_stands
+        self.stand_down = handing.stand_down
+        self.leave = handing.forget
         self.record_handle = claiming.record_handle
         self.progress = claiming.progress
         self.promote = claiming.promote

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
+from secrets import token_hex
 
 import asyncpg
 
@@ -15,6 +16,8 @@ from headrace.store.postgres.listening import listen_for_ever
 # NOTIFY takes a lock that serialises commits (9.9k -> 3.8k commits/s with 32 clients), so it is sent at the first sign
 # of work, and then at most once per queue in this time.
 _QUIET = 0.005
+# After this time without a hint of ours, whatever we announced has been heard of, and is claimed or waits for a place.
+_SETTLED = 0.01
 
 
 class Waker:
@@ -48,6 +51,16 @@ class Waker:
             # A little later than needed: the transaction that this hint is about has to commit first.
             self._late[queue] = loop.call_later(wait + _QUIET, self._send_late, queue)
         return first
+
+    def is_settled(self, queue: str) -> bool:
+        """Nothing that this process wrote there of late may still be unheard of: what comes now overtakes nothing."""
+        if queue in self._late:
+            return False
+        return asyncio.get_running_loop().time() - self._last.get(queue, -_SETTLED) >= _SETTLED
+
+    def spared(self, queue: str) -> None:
+        """The hint that was due was not sent: what it was about is in somebody's hands."""
+        self._last.pop(queue, None)
 
     async def wake(self, queues: Iterable[str]) -> None:
         if first := self.due(sorted(set(queues))):
@@ -103,10 +116,13 @@ class _Subscriber:
 class Listener:
     """One LISTEN connection for all subscribers of this store; it comes back by itself after an outage."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, handed: Callable[[str], None]) -> None:
         self._database = database
+        self._handed = handed
         self._subscribers: set[_Subscriber] = set()
         self._task: asyncio.Task[None] | None = None
+        self.channel = f"{database.name}_{token_hex(8)}"  # for what is said to this process alone
+        self.hears = False  # now
 
     @asynccontextmanager
     async def listen(self, worker: str, queues: Sequence[str]) -> AsyncGenerator[AsyncIterator[str]]:
@@ -114,8 +130,12 @@ class Listener:
         self._subscribers.add(subscriber)
         if self._task is None or self._task.done():
             name = self._database.name
-            channels = {name: self._queue_has_work, f"{name}_cancel": self._worker_is_told}
-            served = listen_for_ever(self._database, channels, self._connected)
+            channels = {
+                name: self._queue_has_work,
+                f"{name}_cancel": self._worker_is_told,
+                self.channel: self._handed,
+            }
+            served = listen_for_ever(self._database, channels, self._connected, self._cut)
             self._task = asyncio.create_task(served, name="headrace-listen", context=Context())
         try:
             yield subscriber.hints()
@@ -131,7 +151,11 @@ class Listener:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
+    def _cut(self) -> None:
+        self.hears = False
+
     def _connected(self) -> None:
+        self.hears = True
         # Whatever was notified while nobody listened is made up for by looking at once.
         for subscriber in self._subscribers:
             subscriber.offer_all()

@@ -7,6 +7,7 @@ from headrace.core.task import Ref
 from headrace.executors.slots import SlotRange
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
+from headrace.worker.claiming import PULSE
 from headrace.worker.dispatch import Dispatcher
 
 _MOST = 100_000
@@ -22,7 +23,7 @@ class Pulse(Service):
 
     name = "pulse"
 
-    def __init__(self, *, slots: SlotRange, turned: Callable[[], None], interval: float = 0.1) -> None:
+    def __init__(self, *, slots: SlotRange, turned: Callable[[], None], interval: float = PULSE) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._slots = slots
         self._turned = turned
@@ -65,7 +66,9 @@ class BufferKeeper(Service):
             finally:
                 claimer.checked()
             del self._looks[0]
-            unknown = [claim for claim in held if Ref(claim.id, claim.claim_no) not in known]
+            unknown = [
+                claim for claim in held if Ref(claim.id, claim.claim_no) not in known and claimer.standing.is_new(claim)
+            ]
             claimer.uncertain = False
             if unknown:
                 self._dispatcher.receive(unknown, time.monotonic())

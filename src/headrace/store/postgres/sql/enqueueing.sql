@@ -72,3 +72,34 @@ RETURNING CASE
     WHEN pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $3::bigint OR $4::text[] <> '{}'
     THEN headrace.inserted_v1(id, $3::bigint, $4::text[])
 END;
+
+-- name: insert_handed
+-- The same for one task without gates that is due at once: to a worker that stands by, if there is one, who is told of
+-- it instead of the queue. Whether it was.
+INSERT INTO headrace.tasks AS t (
+    id, name, kind, queue, pool, priority, state, claim_no, worker, claimed_at, ready_at, max_attempts, critical,
+    dead_letter, arguments, codec, version, options, max_age, created_at, enqueued_at, eligible_at, order_at, expires_at,
+    owner
+)
+SELECT
+    $1::bigint, $5, $6, $7::text, $8::text, $9::integer,
+    CASE WHEN given.worker IS NULL THEN 'pending' ELSE 'claimed' END,
+    CASE WHEN given.worker IS NULL THEN 0 ELSE 1 END,
+    given.worker,
+    CASE WHEN given.worker IS NOT NULL THEN instant.at END,
+    CASE WHEN given.worker IS NULL THEN instant.at END,
+    $10, $11, $12, $2, $13, $14, $15, $16::double precision, instant.at, instant.at, instant.at, instant.at,
+    instant.at + make_interval(secs => $16::double precision), $17
+-- OFFSET, so that one worker is taken and the clock is read once.
+FROM (SELECT headrace.hand_over_v1($7::text, $8::text, $9::integer) AS worker OFFSET 0) AS given,
+(SELECT clock_timestamp() AS at OFFSET 0) AS instant
+RETURNING t.worker IS NOT NULL AS handed, (
+    SELECT count(pg_notify(s.channel, json_build_array(
+        s.worker, t.id, t.name, t.kind, t.queue, t.pool, t.priority, t.arguments, t.codec, t.version, t.options,
+        t.max_attempts, (extract(epoch FROM t.order_at) * 1000000)::bigint
+    )::text))
+    FROM headrace.standbys s WHERE s.worker = t.worker
+), CASE
+    WHEN t.worker IS NULL OR pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $3::bigint
+    THEN headrace.inserted_v1(t.id, $3::bigint, CASE WHEN t.worker IS NULL THEN $4::text[] ELSE '{}' END)
+END;

@@ -14,13 +14,21 @@ RETURNING w.id;
 
 -- name: stop_worker
 -- The worker says goodbye; the row stays.
+WITH left_alone AS (DELETE FROM headrace.standbys s WHERE s.worker = $1)
 UPDATE headrace.workers SET state = 'stopped', stopped_at = clock_timestamp() WHERE id = $1 AND state <> 'stopped';
 
 -- name: take_over
 -- Stops a worker whose beat is still the one observed; only one caller changes the row.
-UPDATE headrace.workers SET state = 'stopped', stopped_at = clock_timestamp()
-WHERE id = $1 AND beat = $2 AND state <> 'stopped'
-RETURNING id;
+WITH stopped AS (
+    UPDATE headrace.workers SET state = 'stopped', stopped_at = clock_timestamp()
+    WHERE id = $1 AND beat = $2 AND state <> 'stopped'
+    RETURNING id
+), left_alone AS (
+    -- And what others left behind who were stopped in the moment in which they stood by.
+    DELETE FROM headrace.standbys s
+    WHERE s.worker IN (SELECT id FROM stopped) OR s.renewed_at < clock_timestamp() - interval '1 hour'
+)
+SELECT id FROM stopped;
 
 -- name: workers
 -- Workers, newest first.

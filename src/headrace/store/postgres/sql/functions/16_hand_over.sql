@@ -18,6 +18,7 @@ BEGIN
     FROM headrace.standbys s
     WHERE s.open AND s.renewed_at > instant - interval '3 seconds'
       AND the_queue = ANY (s.queues) AND the_pool = ANY (s.pools)
+    ORDER BY s.worker  -- by its index: a scan of the table is forbidden here, and would be compiled each time (100 ms)
     LIMIT 1
     FOR UPDATE SKIP LOCKED;
     IF chosen IS NULL

@@ -46,6 +46,8 @@ class Starter(Service):
         self._inside = inside
         self._one_suspect = asyncio.Lock()
         self.suspect_since = 0.0  # when the lock was last taken
+        self._line: list[tuple[Held, asyncio.Future[Started]]] = []  # to be written before they begin
+        self._writing: asyncio.Task[None] | None = None
 
     async def run_once(self) -> None:
         late = time.monotonic() - self._late
@@ -77,17 +79,48 @@ class Starter(Service):
         return held.suspect or held.claim.kind != "function" or now - held.since > self._verify_after
 
     async def before(self, held: Held) -> Started:
-        """Write the start of one task before its code is entered; waits out an unreachable store."""
+        """Write the start of one task before its code is entered; waits out an unreachable store.
+
+        Those that are asked for while others are being written are written together. On a machine that is short of time
+        the whole buffer grows old at once: a commit for each of a hundred tasks would make it older still.
+        """
+        written: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
+        self._line.append((held, written))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_line(), name="headrace.starts")
+        return await written
+
+    async def _write_line(self) -> None:
+        try:
+            while self._line:
+                taken, self._line = self._line[:_BATCH], self._line[_BATCH:]
+                by_executor: dict[str, list[tuple[Held, asyncio.Future[Started]]]] = {}
+                for held, written in taken:
+                    if not written.done():  # nobody wants to know any more
+                        by_executor.setdefault(self._executor_of(held), []).append((held, written))
+                for executor, group in by_executor.items():
+                    await self._write_group(executor, group)
+        finally:
+            self._writing = None
+
+    async def _write_group(self, executor: str, group: Sequence[tuple[Held, asyncio.Future[Started]]]) -> None:
         pause = 0.05
-        while True:
+        while not all(written.done() for _, written in group):
             try:
-                answers = await self._write([held.ref], self._executor_of(held))
+                answers = await self._write([held.ref for held, _ in group], executor)
             except StoreUnavailable:
                 await asyncio.sleep(pause)
                 pause = min(5.0, pause * 2)
                 continue
-            held.start_written = True
-            return answers.get(held.ref, Started.REFUSED)
+            except Exception as error:
+                for _, written in group:
+                    if not written.done():
+                        written.set_exception(error)
+                return
+            for held, written in group:
+                held.start_written = True
+                if not written.done():
+                    written.set_result(answers.get(held.ref, Started.REFUSED))
 
     async def _write(self, refs: Sequence[Ref], executor: str) -> dict[Ref, Started]:
         reached("start.before_commit")

@@ -62,6 +62,7 @@ NOT_CONNECTED = (*_OUTAGE, *_REFUSED)
 _OUTAGE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 # What stands between us and the server may forget a line that is silent for long.
 _LONGEST_IDLE = 240.0
+_ASIDE = 3  # two finishes and a claim
 _NO_SCHEMA = (asyncpg.InvalidSchemaNameError, asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError)
 
 
@@ -89,8 +90,9 @@ async def _echo_statements(connection: Any) -> None:
 class Database:
     """One pool. `fetch` runs one statement, `run` a function in one transaction; both translate errors.
 
-    One connection is kept aside between its uses: through the pool and back costs as much as a short statement itself
-    (an asyncio task to give it back, among others).
+    A few connections are kept aside between their uses, and the one that was used last is used next: through the pool
+    and back costs as much as a short statement itself (an asyncio task to give it back, among others), and while one is
+    on its way back another one is taken, with plans and caches of its own.
     """
 
     def __init__(self, dsn: str, options: StoreOptions) -> None:
@@ -99,7 +101,7 @@ class Database:
         self.masked = masked(dsn)
         self._options = options
         self._pool: Any = None
-        self._aside: tuple[Any, float] | None = None  # a connection of the pool, and since when it is idle
+        self._aside: list[tuple[Any, float]] = []  # connections of the pool, and since when they are idle
         self._waiting = 0  # for one of the pool
         self.job_ended: JobEndListener | None = None
         clock = options.extra.get("clock")
@@ -130,10 +132,11 @@ class Database:
         pool, self._pool = self._pool, None
         if pool is None:
             return
-        aside, self._aside = self._aside, None
+        aside, self._aside = self._aside, []
         try:
-            if aside is not None and _is_sound(aside[0]):
-                await pool.release(aside[0])
+            for connection, _ in aside:
+                if _is_sound(connection):
+                    await pool.release(connection)
             await asyncio.wait_for(pool.close(), timeout=5)
         except (TimeoutError, *_OUTAGE):
             pool.terminate()
@@ -235,9 +238,10 @@ class Database:
             raise self.unavailable(error) from error
 
     async def _take(self, pool: Any) -> Any:
-        aside, self._aside = self._aside, None
-        if aside is not None and _is_sound(aside[0]):
-            connection, since = aside
+        while self._aside:
+            connection, since = self._aside.pop()
+            if not _is_sound(connection):
+                continue
             if time.monotonic() - since < _LONGEST_IDLE:
                 return connection
             connection.terminate()
@@ -250,9 +254,9 @@ class Database:
 
     def _keep(self, pool: Any, connection: Any) -> bool:
         """Set aside what the pool need not have back: nobody waits for it, and it is sound."""
-        if self._aside is not None or self._waiting or self._pool is not pool or not _is_sound(connection):
+        if len(self._aside) >= _ASIDE or self._waiting or self._pool is not pool or not _is_sound(connection):
             return False
-        self._aside = (connection, time.monotonic())
+        self._aside.append((connection, time.monotonic()))
         return True
 
     def _translated(self, error: asyncpg.PostgresError) -> Exception:

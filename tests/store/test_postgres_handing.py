@@ -167,8 +167,11 @@ async def test_nothing_is_handed_to_one_that_left(postgres_url: str, ending: str
     async with opened(postgres_url) as store, standing(store):
         if ending == "take_over":
             assert await store.take_over("w", beat=0)
+        elif ending == "stand_down":
+            assert await store.stand_down("w")
+            assert not await store.stand_down("w")
         else:
-            await getattr(store, ending)("w")
+            await store.deregister("w")
         assert await state_of(store, await one(store)) == (TaskState.PENDING, None, 0)
         if ending != "stand_down":
             assert not await store.stand_by("w", ["default"], ["coroutine"], print), "a stopped worker"

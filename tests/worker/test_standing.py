@@ -8,7 +8,8 @@ import pytest
 from headrace.core.states import TaskState
 from headrace.core.task import ClaimedTask
 from headrace.store.postgres import wakeups
-from headrace.worker import claiming, standing
+from headrace.testing.store_conformance.ledger import released
+from headrace.worker import standing
 from headrace.worker.standing import Standing
 from headrace.worker.worker import Worker
 from tests.support.waiting import eventually
@@ -60,7 +61,7 @@ def place_of(worker: Worker) -> Standing:
 
 
 async def stands(worker: Worker) -> None:
-    await eventually(lambda: worker.dispatcher is not None and place_of(worker)._stands)
+    await eventually(lambda: worker.dispatcher is not None and place_of(worker).stands)
 
 
 async def completed(bench: Bench, task: int) -> None:
@@ -100,11 +101,8 @@ async def test_an_idle_worker_is_handed_one_task_after_the_other(bench: Bench) -
             assert (attempt.claim_no, attempt.worker) == (1, worker.id)
 
 
-async def test_a_worker_does_not_stand_by_while_something_may_block_its_loop(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_worker_does_not_stand_by_while_something_may_block_its_loop(bench: Bench) -> None:
     """What is handed over would wait for the loop, although others are idle."""
-    monkeypatch.setattr(claiming, "_AGILE_AFTER", 600.0)  # as if the loop had been late a moment ago
     goes_on = asyncio.Event()
 
     async def wait() -> None:
@@ -117,9 +115,9 @@ async def test_a_worker_does_not_stand_by_while_something_may_block_its_loop(
         await stands(worker)
         first = await bench.enqueue("wait")
         await eventually(lambda: worker.dispatcher is not None and worker.dispatcher._running["coroutine"] == 1)
-        assert not place_of(worker)._stands
+        assert not place_of(worker).stands
         await asyncio.sleep(0.5)  # it looks for work meanwhile, and finds none
-        assert not place_of(worker)._stands
+        assert not place_of(worker).stands
         second = await bench.enqueue("wait")
         await eventually(lambda: store.brought == [second])
         goes_on.set()
@@ -129,30 +127,7 @@ async def test_a_worker_does_not_stand_by_while_something_may_block_its_loop(
         await ended(worker, running)
 
 
-async def test_a_worker_stands_by_beside_what_runs_while_its_loop_turns(bench: Bench) -> None:
-    goes_on = asyncio.Event()
-
-    async def wait() -> None:
-        await goes_on.wait()
-
-    bench.app.add(wait)
-    async with opened(bench):
-        store = Watched(bench.store)
-        worker, running = await started(bench, store)
-        tasks: list[int] = []
-        for number in range(3):
-            await stands(worker)
-            tasks.append(await bench.enqueue("wait"))
-            await eventually(lambda n=number + 1: place_of(worker)._taken == n)
-        assert store.handed == tasks
-        goes_on.set()
-        for task in tasks:
-            await completed(bench, task)
-        await ended(worker, running)
-
-
-async def test_what_a_claim_brings_ends_the_standing_by(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claiming, "_AGILE_AFTER", 600.0)
+async def test_what_a_claim_brings_ends_the_standing_by(bench: Bench) -> None:
     goes_on = asyncio.Event()
 
     async def wait() -> None:
@@ -196,6 +171,95 @@ async def test_a_task_whose_word_is_lost_is_found_and_runs_once(bench: Bench, mo
         await ended(worker, running)
 
 
+async def test_a_task_whose_word_is_lost_is_found_also_when_a_claim_brings_another(bench: Bench) -> None:
+    """Long before it would have asked whether it still stands by: it hears when it says that it does not any more."""
+    ran: list[str] = []
+
+    async def note(name: str) -> None:
+        ran.append(name)
+
+    bench.app.add(note)
+    async with opened(bench):
+        store = Watched(bench.store)
+        worker, running = await started(bench, store)
+        await stands(worker)
+        store.tell = False
+        task = await bench.enqueue("note", {"name": "handed"})
+        await bench.store.enqueue([bench.app.task("note", {"name": "claimed"})] * 2)
+        await completed(bench, task)
+        await eventually(lambda: sorted(ran) == ["claimed", "claimed", "handed"])
+        await ended(worker, running)
+        assert store.handed == [task]
+
+
+async def test_a_worker_that_may_not_stand_by_says_so_and_claims(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A role without the right to the table, say: not one try after the other."""
+    asked: list[str] = []
+
+    async def refused(worker: str, *_: Any) -> bool:
+        asked.append(worker)
+        raise PermissionError("permission denied for table standbys")
+
+    async def note() -> None: ...
+
+    bench.app.add(note)
+    async with opened(bench):
+        store = Watched(bench.store)
+        monkeypatch.setattr(store, "stand_by", refused)
+        worker, running = await started(bench, store)
+        await eventually(lambda: asked)
+        task = await bench.enqueue("note")
+        await completed(bench, task)
+        await ended(worker, running)
+        assert len(asked) <= 4, "with growing pauses"
+        assert "permission denied" in caplog.text
+
+
+async def test_the_same_queues_again_end_nothing(bench: Bench) -> None:
+    """Who finds the queues by itself says so every other second."""
+    async with opened(bench):
+        store = Watched(bench.store)
+        worker, running = await started(bench, store, queues=("default",))
+        await stands(worker)
+        assert worker.dispatcher is not None
+        worker.dispatcher.claimer.set_queues(["default"])
+        assert place_of(worker).stands
+        worker.dispatcher.claimer.set_queues(["default", "other"])
+        assert not place_of(worker).stands
+        await ended(worker, running)
+
+
+async def test_what_lay_here_while_the_loop_stood_still_is_verified_before_it_begins(bench: Bench) -> None:
+    """It may be another worker's by now."""
+    ran: list[str] = []
+
+    async def note() -> None:
+        ran.append("note")
+
+    bench.app.add(note)
+    async with opened(bench):
+        store = Watched(bench.store)
+        worker, running = await started(bench, store)
+        await stands(worker)
+        assert worker.dispatcher is not None
+        claimer = worker.dispatcher.claimer
+        store.tell = False
+        task = await bench.enqueue("note")
+        await eventually(lambda: store.handed == [task])
+        [claim] = await bench.store.held(worker.id)
+        await bench.store.finish(worker.id, [released(claim)])  # as a rescuer would
+        claimer._turned_at -= 60.0
+        claimer._handed(claim)
+        await eventually(lambda: ran == ["note"])
+        await completed(bench, task)
+        await ended(worker, running)
+        assert ran == ["note"]
+        attempts = await bench.store.attempts(task)
+        assert [attempt.claim_no for attempt in attempts if attempt.charged] == [2]
+
+
 async def test_word_that_comes_after_the_look_starts_nothing_a_second_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +278,7 @@ async def test_word_that_comes_after_the_look_starts_nothing_a_second_time(
         take, place = place_of(worker)._take, place_of(worker)
         monkeypatch.setattr(place, "_take", late.append)
         place.end()
-        await eventually(lambda: store.stands >= 2 and place._stands)  # stands by anew, and hears nothing
+        await eventually(lambda: store.stands >= 2 and place.stands)  # stands by anew, and hears nothing
         task = await bench.enqueue("note")
         await completed(bench, task)
         assert [claim.id for claim in late] == [task]
@@ -249,7 +313,7 @@ async def test_after_an_outage_of_the_listener_it_stands_by_again(bench: Bench, 
         await stands(worker)
         await asyncio.to_thread(postgres_server.kill_backends, bench.app.store_url.rpartition("/")[2])
         before = store.stands
-        await eventually(lambda: store.stands > before and place_of(worker)._stands)
+        await eventually(lambda: store.stands > before and place_of(worker).stands)
         task = await bench.enqueue("note")
         await completed(bench, task)
         await ended(worker, running)

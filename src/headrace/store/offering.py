@@ -60,8 +60,8 @@ class HandingOver(Protocol):
         word comes or was lost (`held` knows), or nobody stands by any more."""
         ...
 
-    async def stand_down(self, worker: str) -> None:
-        """Nothing more is handed over; what was before may still arrive."""
+    async def stand_down(self, worker: str) -> bool:
+        """Nothing more is handed over. False: something was before, as of `still_stands`."""
         ...
 
     def leave(self, worker: str) -> None:

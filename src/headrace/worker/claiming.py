@@ -28,8 +28,6 @@ _CLAIM = 1000  # so that a transaction stays short; more than a finish, or what 
 _BUFFERED: frozenset[Pool] = frozenset({"coroutine", "thread"})  # children queue for themselves, commands take long
 _OVERTAKING = 10  # new tasks that are claimed beside retries at a time
 _FIRST_PAUSE = 0.02
-PULSE = 0.1  # seconds between two signs that the loop turns
-_LATE, _AGILE_AFTER = 0.02, 1.0  # one that comes so much later says that something blocks the loop, for this time
 _FIRST_GLANCE = 0.01  # seconds of a window before its rate is believed
 _PLACE = attrgetter("queue", "pool", "lane")
 
@@ -94,7 +92,7 @@ class Claimer:
         self._under_way = False
         self._offering = store if isinstance(store, Offering) else None
         self._offer: tuple[Offer, list[Want]] | None = None
-        self._turned_at = self._late_at = time.monotonic()
+        self._turned_at = time.monotonic()
         self.standing = Standing(store=store, worker=worker, received=self._handed, missed=self._doubt)
         self._aside = False  # a claim of new work is under way beside the others
         self._overtakes_from = 0.0  # the instant until which looking for it is not worth another claim
@@ -116,8 +114,10 @@ class Claimer:
         return self._queues
 
     def set_queues(self, queues: Iterable[str]) -> None:
-        self._queues = sorted(set(queues))
-        self.standing.end()  # where it did; it begins anew
+        found = sorted(set(queues))
+        if found != self._queues:
+            self._queues = found
+            self.standing.end()  # where it did; it begins anew
 
     def close(self) -> None:
         """Claim no more; what is under way still arrives."""
@@ -197,17 +197,14 @@ class Claimer:
         self._under_way = self._quiet = False
         if claims is None:
             self.uncertain = True
+            self.standing.end()
             self._slow_down()
             return
         self._remember(wants, claims)
         self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
-            # They come lane by lane: the first one speaks for all.
-            if claims[0].lane == Lane.RETRY and self._buffer.only_retries and self._is_agile():
-                self._stand_by()  # for new work, which would else wait for a claim beside those of retries
-            else:
-                self.standing.end()
+            self.standing.end()
         elif self._may_have_more() or any(self._owed(pool) for pool in self._free):
             self._wake.set()  # it asked one lane only, in its turn, or work was announced meanwhile
         else:
@@ -320,26 +317,21 @@ class Claimer:
         """The loop turns: what is taken along would be started soon."""
         if self._offer is not None:
             self._offer[0].renew()
-        now = time.monotonic()
-        if now - self._turned_at > PULSE + _LATE:
-            self._late_at = now
-        self._turned_at = now
+        self._turned_at = time.monotonic()
         self.standing.renew()
 
     def _stand_by(self) -> None:
-        """Let an enqueue hand over its task, if it would start at once: nothing runs here that could block the loop, or
-        nothing of it does."""
+        """Let an enqueue hand over its task. Only while nothing runs here that could block the loop: word of the task
+        would wait for it, while others may be idle, and no supervisor sees what has not arrived."""
         if self._idle is None or not (self.standing.possible and self._runs and self._open) or self._suspended:
             return
-        if self._idle() or self._is_agile():
+        if self._idle():
             free: list[Pool] = [pool for pool, room in self._free.items() if pool in _BUFFERED and room() > 0]
             self.standing.begin(self._queues, free)
 
-    def _is_agile(self) -> bool:
-        return self._turned_at - self._late_at > _AGILE_AFTER and time.monotonic() - self._turned_at < 2 * PULSE
-
     def _handed(self, claim: ClaimedTask) -> None:
-        self._received([claim], time.monotonic())
+        # Nobody knows how long word of it lay here while the loop stood still: no longer than since it last turned.
+        self._received([claim], min(time.monotonic(), self._turned_at))
 
     def _doubt(self) -> None:
         self.uncertain = True

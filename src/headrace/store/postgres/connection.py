@@ -238,14 +238,16 @@ class Database:
             raise self.unavailable(error) from error
 
     async def _take(self, pool: Any) -> Any:
+        now = time.monotonic()
+        while self._aside and now - self._aside[0][1] >= _LONGEST_IDLE:  # the one at the bottom is idle for longest
+            connection, _ = self._aside.pop(0)
+            if _is_sound(connection):
+                connection.terminate()
+                await pool.release(connection)
         while self._aside:
-            connection, since = self._aside.pop()
-            if not _is_sound(connection):
-                continue
-            if time.monotonic() - since < _LONGEST_IDLE:
+            connection, _ = self._aside.pop()
+            if _is_sound(connection):
                 return connection
-            connection.terminate()
-            await pool.release(connection)
         self._waiting += 1
         try:
             return await pool.acquire()

@@ -45,7 +45,7 @@ class Enqueueing:
             return []
         ids = await self.take_ids(len(tasks))
         repeats, plain = self.repeats, is_plain(tasks)
-        handable = plain and len(ids) == 1 and self._is_handable(tasks)
+        alone = self._alone(tasks) if plain and len(ids) == 1 else None
         queues = self._waker.due(ready_queues(tasks)) if self._notify else []
         tries = 0
 
@@ -57,15 +57,12 @@ class Enqueueing:
                 text = document(tasks, ids=ids, repeats=repeats, own=True, repeated=tries > 1, notify=queues)
                 return await self.write(connection, text)
             with _refusals(tasks):
-                if len(ids) == 1:
-                    [(template, [arguments])] = runs_of(tasks)
-                    statement, row = "insert_one", _stored(template).row
-                    if handable:
-                        statement, row = "insert_handed", _stored(template).handed_row
-                    given = (ids[0], arguments, repeats, queues, *row)
-                    [answer] = await connection.fetch(self._queries[statement], *given)
-                    if handable and answer[0]:
-                        self._waker.spared(template.task.queue)
+                if alone is not None:
+                    [answer] = await connection.fetch(
+                        self._queries[alone.statement], ids[0], alone.arguments, repeats, queues, *alone.row
+                    )
+                    if alone.handable and answer[0]:
+                        self._waker.spared(alone.queue)
                 else:
                     parameters = columns(tasks)
                     await connection.fetch(self._queries["insert_plain"], _numbers(ids), *parameters, queues, repeats)
@@ -76,16 +73,11 @@ class Enqueueing:
             self.announce(tasks)
         return answers
 
-    def _is_handable(self, tasks: Sequence[NewTask]) -> bool:
-        """Whether a worker that stands by may have it at once: it could start, goes past nobody, and fits in a word."""
+    def _alone(self, tasks: Sequence[NewTask]) -> "_Alone":
         [(template, [arguments])] = runs_of(tasks)
-        stored = _stored(template)
-        return (
-            self._notify
-            and stored.handable
-            and len(arguments) + stored.length <= _LONGEST_WORD
-            and self._waker.is_settled(template.task.queue)
-        )
+        stored, queue = _stored(template), template.task.queue
+        fits = stored.handable and len(arguments) + stored.length <= _LONGEST_WORD
+        return _Alone(stored, arguments, queue, handable=fits and self._notify and self._waker.is_settled(queue))
 
     def announce(self, tasks: Sequence[NewTask]) -> None:
         """To be called after a commit."""
@@ -198,6 +190,20 @@ class _Stored:
     def row(self) -> tuple[Any, ...]:
         """For `insert_one`, from its fifth parameter on."""
         return tuple(self._entry[part] for part in _ROW)
+
+
+class _Alone:
+    """One plain task on its way."""
+
+    __slots__ = ("arguments", "handable", "queue", "row", "statement")
+
+    def __init__(self, stored: _Stored, arguments: str, queue: str, *, handable: bool) -> None:
+        self.arguments = arguments
+        self.queue = queue
+        # To a worker that stands by, if there is one: it could start at once, goes past nobody of its priority of whom
+        # others may not have heard yet, and fits in a word.
+        self.handable = handable
+        self.statement, self.row = ("insert_handed", stored.handed_row) if handable else ("insert_one", stored.row)
 
 
 _NOT_SHARED = frozenset({"arguments", "keyed", "keys", "job", "max_wait", "blocked"})

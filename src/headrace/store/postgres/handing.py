@@ -23,17 +23,18 @@ from headrace.store.postgres.wakeups import Listener
 
 
 class Handing:
-    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims) -> None:
+    def __init__(self, database: Database, queries: Mapping[str, str], claims: HandedClaims, *, notify: bool) -> None:
         self._database = database
         self._queries = queries
         self._claims = claims
+        self._notify = notify
         self._takers: dict[str, Callable[[ClaimedTask], None]] = {}
         self.listener = Listener(database, self._told)
 
     async def stand_by(
         self, worker: str, queues: Sequence[str], pools: Sequence[Pool], take: Callable[[ClaimedTask], None]
     ) -> bool:
-        if not self.listener.hears:
+        if not (self._notify and self.listener.hears):
             return False
         self._takers[worker] = take
         return bool(
@@ -47,10 +48,10 @@ class Handing:
             return False
         return bool(await self._database.fetch(self._queries["still_stands"], worker, repeatable=True))
 
-    async def stand_down(self, worker: str) -> None:
-        await self._database.fetch(self._queries["stand_down"], worker, repeatable=True)
+    async def stand_down(self, worker: str) -> bool:
+        return bool(await self._database.fetch(self._queries["stand_down"], worker))
 
-    def forget(self, worker: str) -> None:
+    def leave(self, worker: str) -> None:
         self._takers.pop(worker, None)
 
     def _told(self, text: str) -> None:

@@ -51,7 +51,7 @@ class PostgresStore:
         self._watchers = Watchers(database)
         self._administration = Administration(database, queries)
         claims = HandedClaims(database, queries)
-        handing = Handing(database, queries, claims)
+        handing = Handing(database, queries, claims, notify=options.extra.get("notify", True))
         self._listener = handing.listener
         low_water = LowWater()
         claiming = Claiming(database, queries, claims, low_water, announcer)
@@ -66,7 +66,7 @@ class PostgresStore:
         self.stand_by = handing.stand_by
         self.still_stands = handing.still_stands
         self.stand_down = handing.stand_down
-        self.leave = handing.forget
+        self.leave = handing.leave
         self.record_handle = claiming.record_handle
         self.progress = claiming.progress
         self.promote = claiming.promote

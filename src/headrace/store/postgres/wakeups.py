@@ -59,8 +59,9 @@ class Waker:
         return asyncio.get_running_loop().time() - self._last.get(queue, -_SETTLED) >= _SETTLED
 
     def spared(self, queue: str) -> None:
-        """The hint that was due was not sent: what it was about is in somebody's hands."""
-        self._last.pop(queue, None)
+        """The hint that was due was not sent: what it was about is in somebody's hands, who was told alone. That is a
+        notification, too: the next of these not before the quiet time is over."""
+        self._last[queue] = asyncio.get_running_loop().time() - _SETTLED + _QUIET
 
     async def wake(self, queues: Iterable[str]) -> None:
         if first := self.due(sorted(set(queues))):

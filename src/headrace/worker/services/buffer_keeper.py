@@ -7,7 +7,6 @@ from headrace.core.task import Ref
 from headrace.executors.slots import SlotRange
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
-from headrace.worker.claiming import PULSE
 from headrace.worker.dispatch import Dispatcher
 
 _MOST = 100_000
@@ -23,7 +22,7 @@ class Pulse(Service):
 
     name = "pulse"
 
-    def __init__(self, *, slots: SlotRange, turned: Callable[[], None], interval: float = PULSE) -> None:
+    def __init__(self, *, slots: SlotRange, turned: Callable[[], None], interval: float = 0.1) -> None:
         super().__init__(Pace(interval=interval, jitter=0.0))
         self._slots = slots
         self._turned = turned
@@ -71,4 +70,5 @@ class BufferKeeper(Service):
             ]
             claimer.uncertain = False
             if unknown:
+                claimer.standing.end()
                 self._dispatcher.receive(unknown, time.monotonic())

@@ -93,13 +93,12 @@ SELECT
 -- OFFSET, so that one worker is taken and the clock is read once.
 FROM (SELECT headrace.hand_over_v1($7::text, $8::text, $9::integer) AS worker OFFSET 0) AS given,
 (SELECT clock_timestamp() AS at OFFSET 0) AS instant
-RETURNING t.worker IS NOT NULL AS handed, (
-    SELECT count(pg_notify(s.channel, json_build_array(
-        s.worker, t.id, t.name, t.kind, t.queue, t.pool, t.priority, t.arguments, t.codec, t.version, t.options,
+RETURNING t.worker IS NOT NULL AS handed, CASE
+    WHEN t.worker IS NOT NULL THEN headrace.tell_v1(t.worker, json_build_array(
+        t.worker, t.id, t.name, t.kind, t.queue, t.pool, t.priority, t.arguments, t.codec, t.version, t.options,
         t.max_attempts, (extract(epoch FROM t.order_at) * 1000000)::bigint
-    )::text))
-    FROM headrace.standbys s WHERE s.worker = t.worker
-), CASE
+    )::text)
+END, CASE
     WHEN t.worker IS NULL OR pg_sequence_last_value('headrace.repeats'::regclass) IS DISTINCT FROM $3::bigint
     THEN headrace.inserted_v1(t.id, $3::bigint, CASE WHEN t.worker IS NULL THEN $4::text[] ELSE '{}' END)
 END;

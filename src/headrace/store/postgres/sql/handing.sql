@@ -12,5 +12,5 @@ RETURNING s.worker;
 UPDATE headrace.standbys s SET renewed_at = clock_timestamp() WHERE s.worker = $1 AND s.open RETURNING s.worker;
 
 -- name: stand_down
--- It has something to do. What was handed to it before stays its own.
-UPDATE headrace.standbys s SET open = false WHERE s.worker = $1 AND s.open;
+-- It has something to do; whether nothing was handed to it before, which stays its own.
+UPDATE headrace.standbys s SET open = false WHERE s.worker = $1 AND s.open RETURNING s.worker;

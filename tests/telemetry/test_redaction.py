@@ -214,7 +214,8 @@ HOSTILE = [
     "-----BEGIN PRIVATE KEY----- ", "-----END ", "bearer ", "basic  ", "('key', \"", "('key', '",
     "[\\\"key\\\",", "key\\", "password=a,",
     "<key>", "</key>", "<key></a>", "<key><a>", "<a key ", "<", "</", "key->", "key -> ", "→", "key%3D", "a%3D",
-    "%3Fkey%3D", "%25", "%253D", "key%22%3A%22", "sk-", "sk-a", "ghp_", "ghp_aaaaaaaaaaaaaaaa ", "xoxb-", "AKIA", "hr_", "<key>[redacted]",
+    "%3Fkey%3D", "%25", "%253D", "key%22%3A%22", "sk-", "sk-a", "ghp_", "ghp_aaaaaaaaaaaaaaaa ",
+    "xoxb-", "AKIA", "hr_", "<key>[redacted]",
     "a.Key: ", "'key' ,", "--key ", "token", " ", "\\", "Key.", "a: 1:", "authorization: Basic ", "@", ":", "=",
 ]  # fmt: skip
 

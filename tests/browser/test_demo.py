@@ -3,36 +3,59 @@
 import asyncio
 import os
 import re
+import signal
+import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
-import pexpect
 import pytest
 
 from tests.browser.browsing import NARROW, WIDE, Complaints, settled
 from tests.browser.driver import Browser, expect
 from tests.browser.looking import layout_faults
 from tests.support.browser import ROOT
+from tests.support.waiting import eventually
 
-_PATIENCE = 150
+_ADDRESS = re.compile(r"the dashboard: .*?(http://127\.0\.0\.1:\d+)", re.DOTALL)
 
 
-def _shown() -> tuple[Any, str]:
-    """The demo in a terminal, at its end, where it stays; and its address."""
-    demo = pexpect.spawn(
-        sys.executable,
-        ["-m", "headrace.cli", "demo", "--tasks", "200"],
-        env=os.environ | {"TERM": "xterm-256color"},
-        dimensions=(30, 100),
-        encoding="utf-8",
-        timeout=_PATIENCE,
-    )
-    demo.expect(r"the dashboard: .*?(http://127\.0\.0\.1:\d+)")
-    url = demo.match[1]
-    demo.expect("Ctrl-C ends it")
-    return demo, url
+class Demo:
+    """In a terminal, where it stays at its end. No fork of a process that has threads, as of this one's browser."""
+
+    def __enter__(self) -> Self:
+        self.said = ""
+        self._screen, terminal = os.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "headrace.cli", "demo", "--tasks", "200"],
+            env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "200"},
+            stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+        )  # fmt: skip
+        os.close(terminal)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+            self._reader.join(10)
+            os.close(self._screen)
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the other end is closed
+            while text := os.read(self._screen, 65_536):
+                self.said += text.decode(errors="replace")
+
+    def is_there(self) -> bool:
+        assert self.process.poll() is None, self.said[-4000:]
+        return "Ctrl-C ends it" in self.said
 
 
 def _pages(url: str) -> list[str]:
@@ -40,7 +63,9 @@ def _pages(url: str) -> list[str]:
 
     def first(path: str) -> dict[str, Any]:
         found = httpx.get(f"{url}/api/v1/{path}", timeout=30).raise_for_status().json()
-        return (found["items"] if isinstance(found, dict) else found)[0]
+        items = found["items"] if isinstance(found, dict) else found
+        assert items, f"the demo left nothing at {path}"
+        return items[0]
 
     texts = [path.read_text() for path in sorted(Path(ROOT, "dashboard/src/panels").glob("*/index.tsx"))]
     panels = [re.findall(r'^  path: "([^"]*)"', text, re.MULTILINE)[0] for text in texts]
@@ -50,7 +75,7 @@ def _pages(url: str) -> list[str]:
         f"tasks/{first('tasks?status=completed')['id']}/edit",
         "tasks/new",
         *(f"jobs/{first('jobs')['id']}{tab}" for tab in ("", "?tab=tasks", "?tab=gantt", "?tab=logs", "?tab=events")),
-        f"queues/{first('queues')['name']}",
+        "queues/default",
         f"schedules/{first('schedules')['name']}",
         f"workers/{first('workers')['id']}",
     ]
@@ -59,10 +84,13 @@ def _pages(url: str) -> list[str]:
 
 @pytest.mark.timeout(300)
 async def test_every_page_of_the_demo_works(browser: Browser):
-    demo, url = await asyncio.to_thread(_shown)
     complaints = Complaints()
     wrong: dict[str, list[str]] = {}
-    try:
+    with Demo() as demo:
+        await eventually(demo.is_there, timeout=150)
+        found = _ADDRESS.search(demo.said)
+        assert found is not None, demo.said
+        url = found[1]
         pages = await asyncio.to_thread(_pages, url)
         context = await browser.new_context(base_url=url, reduced_motion="reduce")
         context.on("page", complaints.listen)
@@ -76,9 +104,5 @@ async def test_every_page_of_the_demo_works(browser: Browser):
                 if faults := await layout_faults(page):
                     wrong[f"{address}, {width}"] = faults
         await context.close()
-    finally:
-        demo.sendintr()
-        await asyncio.to_thread(demo.expect, pexpect.EOF)
-        demo.close()
-    assert demo.exitstatus == 0
+    assert demo.process.returncode == 0
     assert (wrong, complaints.left) == ({}, [])

@@ -255,6 +255,13 @@ it("shows progress and lines as they are said", async () => {
   expect(screen.getByRole("link", { name: "Download" })).toHaveAttribute("href", "/api/v1/tasks/5/logs/download");
 });
 
+it("says what each colour of the timeline means", async () => {
+  open(detail());
+  const timeline = await screen.findByRole("region", { name: "Timeline" });
+  const said = within(timeline).getAllByRole("listitem").map((item) => item.textContent.trim());
+  expect(said).toEqual(["waiting", "claimed, not started", "running", "succeeded", "failed"]);
+});
+
 it("reads the executions before the last ones when they are asked for", async () => {
   const many = (from: number, to: number): wire.AttemptShown[] => Array.from({ length: to - from + 1 }, (_, n) => attempt(from + n));
   const pages = (asked: Asked): Response => {

@@ -197,6 +197,9 @@ function Legend({ hasBreaks }: { readonly hasBreaks: boolean }) {
         <span className={classes(styles.key, styles.running, styles.active)} /> running
       </li>
       <li>
+        <span className={classes(styles.key, styles.running, styles.good)} /> succeeded
+      </li>
+      <li>
         <span className={classes(styles.key, styles.running, styles.bad)} /> failed
       </li>
       {hasBreaks && (

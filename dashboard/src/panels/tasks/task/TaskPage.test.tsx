@@ -258,7 +258,7 @@ it("shows progress and lines as they are said", async () => {
 it("says what each colour of the timeline means", async () => {
   open(detail());
   const timeline = await screen.findByRole("region", { name: "Timeline" });
-  const said = within(timeline).getAllByRole("listitem").map((item) => item.textContent.trim());
+  const said = [...timeline.querySelectorAll("li")].map((item) => item.textContent.trim());
   expect(said).toEqual(["waiting", "claimed, not started", "running", "succeeded", "failed"]);
 });
 
@@ -266,23 +266,23 @@ it("reads the executions before the last ones when they are asked for", async ()
   const many = (from: number, to: number): wire.AttemptShown[] => Array.from({ length: to - from + 1 }, (_, n) => attempt(from + n));
   const pages = (asked: Asked): Response => {
     const cursor = new URLSearchParams(asked.query).get("cursor");
-    const [items, next] = cursor === null ? [many(21, 60), "c1"] : cursor === "c1" ? [many(1, 20), null] : [[], null];
+    const [items, next] = cursor === null ? [many(4, 33), "c1"] : cursor === "c1" ? [many(1, 3), null] : [[], null];
     return Response.json(items, { headers: next === null ? {} : { Link: `</api/v1/tasks/5/attempts?limit=500&cursor=${next}>; rel="next"` } });
   };
-  const long = detail({ attempt: 60, max_attempts: 100, attempts: many(31, 60), more_attempts: true });
+  const long = detail({ attempt: 33, max_attempts: 100, attempts: many(7, 33), more_attempts: true });
   const answers = { "GET /api/v1/tasks/5": long, "GET /api/v1/tasks/5/logs": { items: [], next: null }, "GET /api/v1/tasks/5/attempts": pages };
   const { server } = renderPage(<Component />, { path: "/tasks/:id", at: "/tasks/5", session: viewer, answers });
   // By their elements: to look for roles among so many takes seconds.
   const rows = (): number => document.querySelectorAll("table tbody tr").length;
-  await userEvent.click(await screen.findByText("5 earlier ones, and more before them"));
-  expect(rows()).toBe(30);
+  await userEvent.click(await screen.findByText("2 earlier ones, and more before them"));
+  expect(rows()).toBe(27);
   await userEvent.click(screen.getByText("Earlier ones"));
-  await waitFor(() => expect(rows()).toBe(40));
+  await waitFor(() => expect(rows()).toBe(30));
   await userEvent.click(screen.getByText("Earlier ones"));
-  await waitFor(() => expect(rows()).toBe(60));
+  await waitFor(() => expect(rows()).toBe(33));
   expect(screen.queryByText("Earlier ones")).toBeNull();
   expect(server.requests.filter((asked) => asked.path.endsWith("/attempts"))).toHaveLength(2);
-});
+}, 20_000);
 
 it("finds the execution that an address names, however long ago it was", async () => {
   const last = [attempt(301)];

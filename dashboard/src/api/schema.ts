@@ -53,8 +53,7 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description Its last changes, by itself and by hand, the newest first; for operators also by whom, and what was tried over the
-         *     API.
+         * @description Its last changes, by itself and by hand, the newest first; for operators also by whom, and what was tried.
          */
         get: operations["list_changes_api_v1_breakers__service__history_get"];
         put?: never;

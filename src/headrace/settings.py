@@ -19,6 +19,7 @@ from headrace.core.retry import DEFAULT_RETRY, Retry
 from headrace.presets import PRESETS, Preset
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_TRACE_URL = re.compile(r"https?://[^\s{}]+\{trace_id\}[^\s{}]*")
 DEFAULT_URL = "sqlite:///headrace.db"
 
 
@@ -60,6 +61,7 @@ class Settings:
     log_format: str = "console"  # or json
     task_log_level: str = "info"  # from which on what tasks say by `logging` is kept with the attempt; off: nothing
     otel: bool = False  # spans for OpenTelemetry
+    trace_url: str | None = None  # where people look at a trace, with {trace_id}: the dashboard links to it
 
     host: str = "127.0.0.1"  # where `headrace server` and `headrace up` serve the API
     port: int = 8000  # 0: a free one
@@ -155,6 +157,7 @@ _FIELDS: Mapping[str, _Field] = {
     "log_format": _Field("HEADRACE_LOG_FORMAT", _lower),
     "task_log_level": _Field("HEADRACE_TASK_LOG_LEVEL", _lower),
     "otel": _Field("HEADRACE_OTEL", _flag),
+    "trace_url": _Field("HEADRACE_TRACE_URL", str.strip),
     "host": _Field("HEADRACE_HOST", str.strip),
     "port": _Field("HEADRACE_PORT", int),
     "auth": _Field("HEADRACE_AUTH", _flag),
@@ -342,6 +345,11 @@ def _check(settings: Settings, origins: Mapping[str, str]) -> None:
     for name, known in choices:
         if getattr(settings, name) not in known:
             raise SettingsError(f"{origin(name)}: {name} must be {' or '.join(known)}, not {getattr(settings, name)!r}")
+    if settings.trace_url and not _TRACE_URL.fullmatch(settings.trace_url):
+        raise SettingsError(
+            f"{origin('trace_url')}: an address with {{trace_id}} in it is wanted, as "
+            f"https://jaeger.example.org/trace/{{trace_id}}, not {settings.trace_url!r}"
+        )
     if settings.synchronous not in ("FULL", "NORMAL"):
         raise SettingsError(
             f"{origin('synchronous')}: synchronous must be FULL or NORMAL, not {settings.synchronous!r}"

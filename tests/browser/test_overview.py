@@ -33,6 +33,24 @@ async def test_figures_move_without_a_reload(browsing: Browsing, scene: Scene):
     await expect(glance).to_contain_text(re.compile(r"Workers alive\s*1(?!\d)"))
 
 
+async def test_figures_fill_their_lines(browsing: Browsing, scene: Scene):
+    page = await browsing.open("/")
+    await settled(page)
+    for width in (1280, 1100, 820, 390):
+        await page.set_viewport_size({"width": width, "height": 900})
+        ends: list[float] = await page.get_by_label("At a glance").evaluate(
+            """box => {
+              const right = new Map();
+              for (const each of box.children) {
+                const { top, right: end } = each.getBoundingClientRect();
+                right.set(Math.round(top), end);
+              }
+              return [...right.values()].map(end => Math.round(box.getBoundingClientRect().right - end));
+            }"""
+        )
+        assert all(0 <= gap <= 2 for gap in ends), (width, ends)
+
+
 async def test_what_fails_is_gathered_by_its_error_and_leads_to_the_tasks(browsing: Browsing, scene: Scene):
     page = await browsing.open("/")
     failing = page.get_by_role("table", name="Failing tasks by error")

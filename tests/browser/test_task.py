@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from headrace import chain
+from headrace import Retry, chain
 from tests.browser.browsing import Browsing, heading, settled
 from tests.browser.driver import expect
 from tests.browser.scene import Scene
@@ -149,6 +149,29 @@ async def test_a_task_is_cleared_with_what_follows_after_it_was_shown(browsing: 
     await job.await_(timeout=30)
     runs = [(await app.tasks.aget(id)).run_no for id in (first, second, third)]
     assert runs == [1, 2, 2]
+
+
+async def test_executions_of_long_ago_are_read_when_they_are_asked_for(browsing: Browsing):
+    """A task page has the last 200 at once."""
+    fragile = browsing.stage.app.get_task("images.fragile")
+    often = Retry(max_attempts=215, backoff="fixed", base=0.001, jitter=0)
+    handle = await fragile.using(retry=often).aenqueue("never at all")
+    await eventually(lambda: _is(handle, "failed"), timeout=60)
+    assert len(await browsing.stage.app.tasks.aattempts(handle.id)) == 215
+    page = await browsing.open(f"/tasks/{handle.id}")
+    timeline = page.get_by_role("region", name="Timeline")
+    rows = timeline.get_by_role("table").locator("tbody").get_by_role("row")
+    await timeline.get_by_role("button", name="175 earlier ones, and more before them").click()
+    await expect(rows).to_have_count(200)
+    await timeline.get_by_role("button", name="Earlier ones", exact=True).click()
+    await expect(rows).to_have_count(215)
+    await expect(timeline.get_by_role("button", name="Earlier ones", exact=True)).to_have_count(0)
+    await rows.first.get_by_role("button", name="Error").click()
+    error = page.get_by_role("region", name="Error", exact=True)
+    await expect(error).to_contain_text("of attempt 1,")
+    # An address that names one of them leads to it.
+    await page.reload()
+    await expect(error).to_contain_text("of attempt 1,")
 
 
 async def test_why_a_task_waits_is_said_with_a_button_that_mends_it(browsing: Browsing):

@@ -33,6 +33,19 @@ def test_explicit_wins_over_the_environment_which_wins_over_the_preset():
     assert read({**environ, "HEADRACE_TIMEOUT_SECONDS": "70"}, preset="aaiclick").timeout == 70
 
 
+def test_where_traces_are_looked_at():
+    address = "https://jaeger.example.org/trace/{trace_id}"
+    assert read({"HEADRACE_TRACE_URL": address}).trace_url == address
+    for wrong in (
+        "https://jaeger.example.org/",
+        "javascript:alert('{trace_id}')",
+        "/trace/{trace_id}",
+        f"{address}{{x}}",
+    ):
+        with pytest.raises(SettingsError, match="HEADRACE_TRACE_URL: an address with"):
+            read({"HEADRACE_TRACE_URL": wrong})
+
+
 def test_a_lease_brings_its_heartbeat():
     assert read(lease=3).heartbeat == 1
     assert read({"HEADRACE_LEASE_SECONDS": "6"}, preset="aaiclick").heartbeat == 2

@@ -230,6 +230,7 @@ async def test_a_retry_that_meets_an_open_breaker_is_pending(flow: Open):
         for status, ids in (("PENDING", [task_id]), ("FAILED", [])):
             listed = await made.get(f"{TASKS}/", by="operator", status=status)
             assert [task["task_id"] for task in listed] == ids
+            assert (await made.get("/api/v1/queues/status"))["states"][status] == len(ids)
         _refused(await made.server.operator.post(f"{TASKS}/{task_id}/retry"), 400, "Task cannot be retried")
         await made.app.breakers.areset("bank")
         await made.run(with_retries=True)

@@ -184,3 +184,22 @@ def check_problem(answer: Any) -> None:
     assert body["instance"].startswith("/api/v1/")
     assert body["request_id"] == answer.headers["X-Request-ID"]
     assert body.get("detail") or body.get("errors"), body
+
+
+async def test_a_field_that_there_is_none_of_is_told_those_that_there_are(serve_sqlite: Serve):
+    async with routed(serve_sqlite) as server:
+
+        async def told(path: str, body: Any) -> list[tuple[str, str]]:
+            answer = await server.operator.post(f"{V1}/{path}", json=body)
+            assert answer.status_code == 422, answer.text
+            return [(each["pointer"], each["detail"]) for each in answer.json()["errors"]]
+
+        [(pointer, detail)] = await told("tasks", {"name": "add", "arguments": {"a": 1}})
+        assert pointer == "/arguments"
+        assert detail.startswith("there is no such field; ")
+        assert "args" in detail
+        assert "kwargs" in detail
+        [(_, detail)] = await told("tasks", {"name": "add", "kwarg": {"a": 1}})
+        assert "did you mean 'kwargs'?" in detail
+        [(pointer, detail)] = await told("tasks/batch", {"tasks": [{"name": "add", "quue": "mail"}]})
+        assert (pointer, "did you mean 'queue'?" in detail) == ("/tasks/0/quue", True)

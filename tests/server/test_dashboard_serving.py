@@ -87,6 +87,15 @@ async def test_what_is_no_page_is_a_problem_as_before(
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("accept", ["*/*", "text/html", None])
+async def test_at_the_root_anybody_is_shown_the_page(serve_sqlite: Serve, built: Path, accept: str | None):
+    """Also who looks with curl; but not a program that wants JSON."""
+    async with showing(serve_sqlite, built) as nobody:
+        answer = await nobody.get("/", headers={} if accept is None else {"Accept": accept})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert (await nobody.get("/", headers={"Accept": "application/json"})).status_code == 404
+
+
 async def test_routes_of_the_api_win(serve_sqlite: Serve, built: Path):
     (built / "live").write_text("not this")
     async with showing(serve_sqlite, built) as nobody:

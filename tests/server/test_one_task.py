@@ -9,7 +9,7 @@ from headrace import Retry
 from headrace.core.task import After, NewJob, Ref
 from headrace.scheduling.declaration import Schedule
 from headrace.testing import adrain
-from tests.server.routed import routed
+from tests.server.routed import make_app, routed
 from tests.server.serving import Serve, Serving
 
 TASKS = "/api/v1/tasks"
@@ -96,7 +96,13 @@ async def test_what_it_has_to_do_with_others(serve: Serve):
             server.app.get_task("add").prepare(1, 2), options=f'{{"traceparent":"00-{trace}-b7ad6b7169203331-01"}}'
         )
         (answer,) = await server.app.engine.enqueue([traced])
-        assert (await server.viewer.get(f"{TASKS}/{answer.id}")).json()["trace_id"] == trace
+        shown = (await server.viewer.get(f"{TASKS}/{answer.id}")).json()
+        assert (shown["trace_id"], shown["trace_url"]) == (trace, None)
+    app = make_app(serve.url, trace_url="https://jaeger.example.org/trace/{trace_id}?uiFind=headrace")
+    async with routed(serve, app) as server:
+        shown = (await server.viewer.get(f"{TASKS}/{answer.id}")).json()
+        assert shown["trace_url"] == f"https://jaeger.example.org/trace/{trace}?uiFind=headrace"
+        assert (await server.viewer.get(f"{TASKS}/{second}")).json()["trace_url"] is None
 
 
 async def test_no_more_than_a_hundred_relatives(serve: Serve):

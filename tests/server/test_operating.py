@@ -11,6 +11,7 @@ from headrace import current
 from headrace.core.breaker import BreakerRecord, BreakerStatus
 from headrace.server.breaker_history import history_of
 from headrace.server.probes import KEPT_FOR, Probes
+from headrace.server.routes import events
 from headrace.testing import adrain
 from tests.server.routed import make_app, routed
 from tests.server.serving import Serve
@@ -110,8 +111,15 @@ async def test_breakers(serve: Serve):
         assert (await server.user.get(f"{V1}/breakers")).json() == []
         opened = (await server.operator.post(f"{V1}/breakers/chat/open")).json()
         assert (opened["status"], opened["forced"], opened["changed_by"]) == ("open", True, "operator")
-        (shown,) = (await server.user.get(f"{V1}/breakers")).json()
+        (shown,) = (await server.admin.get(f"{V1}/breakers")).json()
         assert shown == opened
+        # Who acted is for those to know who might have.
+        for reader in (server.viewer, server.user):
+            assert (await reader.get(f"{V1}/breakers")).json() == [{**opened, "changed_by": None}]
+            (record,) = (await reader.post(f"{V1}/ledger/breakers")).json()
+            assert (record["service"], record["changed_by"]) == ("chat", "")
+        (record,) = (await server.operator.post(f"{V1}/ledger/breakers")).json()
+        assert record["changed_by"] == "operator"
         assert (await server.operator.post(f"{V1}/breakers/chat/reset")).json()["status"] == "closed"
         timed = (await server.operator.post(f"{V1}/breakers/chat/open", json={"timeout": 600})).json()
         assert (timed["forced"], timed["until"] is not None) == (False, True)
@@ -150,22 +158,22 @@ async def test_the_history_of_a_breaker(serve: Serve):
             half_open,
             ("opened", "w1", "ledger", 12),
         ]
-        # What was tried is on a list that is not for everybody.
+        # What was tried, and by whom, is not for everybody.
         assert (
             await told("viewer")
             == await told("user")
             == [
-                ("closed", "operator", "ledger", None),
-                ("opened", "operator", "ledger", None),
-                ("closed", "w2", "ledger", None),
+                ("closed", None, "ledger", None),
+                ("opened", None, "ledger", None),
+                ("closed", None, "ledger", None),
                 half_open,
-                ("opened", "w1", "ledger", 12),
+                ("opened", None, "ledger", 12),
             ]
         )
         for n in range(100):
             await run(lambda store, n=n: store.reset_breaker("chat", by=f"w{n}"))
-        body = (await server.viewer.get(history)).json()
-        assert body["complete"] is False
+        assert (await server.viewer.get(history)).json()["complete"] is False
+        body = (await server.operator.get(history)).json()
         assert [item["by"] for item in body["items"][:2]] == ["w99", "w98"]
         assert len([item for item in body["items"] if item["source"] == "ledger"]) == 100
 
@@ -199,6 +207,37 @@ async def test_an_event_lets_a_task_go_on(serve: Serve):
         assert sent.status_code == 201
         await adrain(app)
         assert (await server.user.get(f"{V1}/results/{id}")).json()["value"] == {"sum": 12}
+
+
+async def test_events_of_a_name_are_looked_for_as_long_as_there_is_time(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    """Without a key no index has them in order: a page says where to go on, and a long history makes none slower."""
+    async with routed(serve) as server:
+        ids: list[int] = []
+        for n, name in enumerate(["paid", *["sent"] * 7, "paid", "paid"]):
+            answer = await server.operator.post(f"{V1}/events", json={"event": name, "key": str(n), "payload": n})
+            ids.append(answer.json()["id"])
+
+        async def pages(**asked: object) -> list[list[int]]:
+            found: list[list[int]] = []
+            cursor: str | None = None
+            while not found or cursor is not None:
+                more = {} if cursor is None else {"cursor": cursor}
+                answer = await server.viewer.get(f"{V1}/events", params={"name": "paid", **asked, **more})
+                assert answer.status_code == 200, answer.text
+                found.append([item["id"] for item in answer.json()["items"]])
+                assert all(item["name"] == "paid" for item in answer.json()["items"])
+                cursor = answer.json()["next"]
+            return found
+
+        wanted = [ids[9], ids[8], ids[0]]
+        assert await pages() == [wanted]
+        assert await pages(limit=2) == [wanted[:2], wanted[2:]]
+        assert await pages(key="8") == [[ids[8]]]
+        monkeypatch.setattr(events, "_WINDOW", 4)
+        assert await pages() == [wanted]
+        assert await pages(limit=1) == [[each] for each in wanted]
+        monkeypatch.setattr(events, "_PATIENCE", -1)
+        assert await pages() == [wanted[:2], [], wanted[2:]]
 
 
 async def test_what_was_done_is_on_the_list(serve: Serve):

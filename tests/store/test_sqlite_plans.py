@@ -95,6 +95,8 @@ async def test_no_query_scans_a_table_that_grows() -> None:
         ("waiting_too_long", "headrace_waits_expires (expires_at>? AND expires_at<?)"),
         ("event_for_wait", "headrace_events_name (name=? AND key=? AND created_at>?)"),
         ("expired_results", "headrace_history_results (result_expires_at>? AND result_expires_at<?)"),
+        ("events_of_key", "headrace_events_name (name=? AND key=? AND created_at<?)"),
+        ("skim_events", "headrace_events_created (created_at<?)"),
         ("prune_events", "headrace_events_created (created_at<?)"),
     ],
 )

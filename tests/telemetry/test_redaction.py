@@ -103,6 +103,20 @@ def test_what_cannot_be_a_secret_is_shown() -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----", "[redacted]"),
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIx.hunter2", "[redacted]"),
         ("secret = b'hunter2'", "secret = b'[redacted]'"),
+        ("password -> hunter2, user -> me", "password -> [redacted], user -> me"),
+        ("set password->hunter2 now", "set password->[redacted] now"),
+        ("token → hunter2", "token → [redacted]"),
+        ("<a><password>hunter2</password><b>1</b></a>", "<a><password>[redacted]</password><b>1</b></a>"),
+        ("<ns:Token type='x'>hunter2</ns:Token>", "<ns:Token type='x'>[redacted]</ns:Token>"),
+        ("<secret><![CDATA[hun<ter2]]></secret>", "<secret>[redacted]</secret>"),
+        ("<credentials><user>hunter2</user></credentials>!", "<credentials>[redacted]</credentials>!"),
+        ("usage: get <key> <b>x</b>", "usage: get <key> <b>x</b>"),
+        ("<keys>3</keys><token/><b>x</b>", "<keys>3</keys><token/><b>x</b>"),
+        ("/x?next=%2Fy%3Ftoken%3Dhunter2%26page%3D2", "/x?next=%2Fy%3Ftoken%3D[redacted]%26page%3D2"),
+        ("next=%252Fy%253Fkey%253Dhunter2%2526a%253D1", "next=%252Fy%253Fkey%253D[redacted]%2526a%253D1"),
+        ("%7B%22password%22%3A%22hunter2%22%2C%22n%22%3A1", "%7B%22password%22%3A%22[redacted]%22%2C%22n%22%3A1"),
+        ("password%3Dhunter2 sent", "password%3D[redacted] sent"),
+        ("100%25 of keys%3A 3", "100%25 of keys%3A 3"),
     ],
 )
 def test_secrets_in_texts(text: str, shown: str) -> None:
@@ -124,6 +138,42 @@ def test_no_spelling_of_a_secret_shows(text: str) -> None:
     assert "hunter2" not in RULES.text(f"it said {text} and more")
 
 
+@pytest.mark.parametrize(
+    "secret",
+    ["ghp_" + "a1B2" * 9, "gho_" + "a1B2" * 9, "github_pat_" + "11AB_" * 10, "glpat-" + "x1Y2" * 5, "sk-" + "aB3d" * 12,
+     "sk-proj-" + "aB3-_" * 12, "sk-ant-api03-" + "x-Y_9" * 10, "sk-or-v1-" + "0f" * 32, "sk_live_" + "a1B2" * 6,
+     "xoxb-" + "123456789012-" * 2 + "aBcD" * 6, "xapp-1-" + "A1B2" * 8, "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE",
+     "AIza" + "Sy_-" * 9, "npm_" + "a1B2" * 9, "pypi-" + "AgEI" * 9, "hf_" + "aBcD" * 8, "hr_" + "a1-B_" * 8],
+)  # fmt: skip
+def test_a_secret_is_known_by_its_beginning(secret: str) -> None:
+    """Without a name beside it, wherever it stands."""
+    for text in ("{}", "said {} to me", '"{}"', "({}),", "git clone {}@host", "a/{}/b"):
+        assert RULES.text(text.format(secret)) == text.format(REDACTED), text
+    assert RULES.value({"note": [secret]}) == {"note": [REDACTED]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["task-1234567890abcdefgh", "sk-learn-of-all-kinds-and-more", "risk-12345678901234567890", "ghp_short", "desk-lamp",
+     "hr_department_of_the_company_here", "AKIAB", "AKIAIOSFODNN7EXAMPLEANDMORE", "xoxb-1", "npm_config_registry",
+     "hf_hub_download"],
+)  # fmt: skip
+def test_what_only_begins_like_a_secret_is_shown(text: str) -> None:
+    assert RULES.text(text) is text
+
+
+def test_two_fields_are_no_name_with_its_value() -> None:
+    for fields in (["password", "email"], ["token", "expires_at"], ["password", "userName"], ["token", "password"]):
+        assert RULES.value({"fields": fields}) == {"fields": fields}
+        assert RULES.text(repr(tuple(fields))) == repr(tuple(fields))
+        assert RULES.text(json.dumps(fields)) == json.dumps(fields)
+    for pair in (["password", "hunter2"], ["x-api-key", "abcdef"], ["password", "correct_horse_name"]):
+        assert RULES.value({"pair": pair}) == {"pair": [pair[0], REDACTED]}
+        assert pair[1] not in RULES.text(f"sent {tuple(pair)!r}")
+    # After dashes it is a value whatever it is.
+    assert RULES.value(["--password", "email"]) == ["--password", REDACTED]
+
+
 def test_json_escaped_many_times() -> None:
     text = json.dumps({"user": "me", "password": 'hun"ter2'})
     for _ in range(5):
@@ -138,7 +188,8 @@ def test_json_escaped_many_times() -> None:
     "text",
     ["max_tokens=100", "tokens: 5, keys: 7", "Basic authentication failed", "Bearer tokenization",
      "shop.auth.Declined: no", "cryptography.fernet.InvalidToken: it is", "postgresql://me@db/shop", "http://host:8080/@me",
-     "('password', 'email', 'name')", "monkeyJournal.handlers.first: 1", "task refresh_token: soft_timeout is 9 s"],
+     "('password', 'email', 'name')", "KeyError -> retried", "shop.auth.Declined -> no", "<!-- key --> x",
+     "monkeyJournal.handlers.first: 1", "task refresh_token: soft_timeout is 9 s"],
 )  # fmt: skip
 def test_what_only_looks_like_a_secret_is_shown(text: str) -> None:
     assert RULES.text(text) == text
@@ -162,6 +213,9 @@ HOSTILE = [
     "a+", "x=1 ", "token=(", "token='\\", "token={[redacted] ", "[", "{\"a\":", "-----BEGIN A ",
     "-----BEGIN PRIVATE KEY----- ", "-----END ", "bearer ", "basic  ", "('key', \"", "('key', '",
     "[\\\"key\\\",", "key\\", "password=a,",
+    "<key>", "</key>", "<key></a>", "<key><a>", "<a key ", "<", "</", "key->", "key -> ", "→", "key%3D", "a%3D",
+    "%3Fkey%3D", "%25", "%253D", "key%22%3A%22", "sk-", "sk-a", "ghp_", "ghp_aaaaaaaaaaaaaaaa ",
+    "xoxb-", "AKIA", "hr_", "<key>[redacted]",
     "a.Key: ", "'key' ,", "--key ", "token", " ", "\\", "Key.", "a: 1:", "authorization: Basic ", "@", ":", "=",
 ]  # fmt: skip
 

@@ -1,4 +1,5 @@
 export { api, call } from "./client";
+export { nextOf } from "./links";
 export { asProblem, placedErrors, ProblemError } from "./problem";
 export { useListing, type Listing, type Page } from "./queries";
 export { holdsInexact, holdsRedacted, inexactIn, tooLarge } from "./shown";

@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * List Breakers
-         * @description Every breaker that ever opened or was touched by hand, by service.
+         * @description Every breaker that ever opened or was touched by hand, by service; for operators also who changed it.
          */
         get: operations["list_breakers_api_v1_breakers_get"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List Changes
-         * @description Its last changes, by itself and by hand, the newest first; for operators also what was tried over the API.
+         * @description Its last changes, by itself and by hand, the newest first; for operators also by whom, and what was tried.
          */
         get: operations["list_changes_api_v1_breakers__service__history_get"];
         put?: never;
@@ -197,7 +197,7 @@ export interface paths {
         post?: never;
         /**
          * Discard Dead Letter
-         * @description Remove it with everything that belongs to it.
+         * @description Remove it with everything that belongs to it. 409 for one that somebody has replayed meanwhile.
          */
         delete: operations["discard_dead_letter_api_v1_dead_letters__id__delete"];
         options?: never;
@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Replay Dead Letter
-         * @description Run it once more, with a fresh budget.
+         * @description Run it once more, with a fresh budget. 409 for one that somebody else has replayed or removed meanwhile.
          */
         post: operations["replay_dead_letter_api_v1_dead_letters__id__replay_post"];
         delete?: never;
@@ -235,6 +235,9 @@ export interface paths {
         /**
          * List Events
          * @description What was sent and is still kept, the last first. Events belong to nobody: users do not see them.
+         *
+         *     Those of a name and a key are served by an index. For a name alone events are looked at one by one, for a short
+         *     time: a page may hold few of them, or none, and `next` goes on from there.
          */
         get: operations["list_events_api_v1_events_get"];
         put?: never;
@@ -1791,7 +1794,7 @@ export interface components {
             at: string;
             /**
              * By
-             * @description The person, or the worker; null: nobody, its time was over
+             * @description The person, or the worker, for operators to know; null: nobody, its time was over
              */
             by: string | null;
             /**
@@ -1846,9 +1849,9 @@ export interface components {
             changed_at: string;
             /**
              * Changed By
-             * @description The worker, or the person, that changed it last
+             * @description The worker, or the person, that changed it last; null: that is for operators to know
              */
-            changed_by: string;
+            changed_by: string | null;
             /** Failures */
             failures: number;
             /**
@@ -4489,6 +4492,11 @@ export interface components {
              * @description Of OpenTelemetry, where whoever enqueued it was traced
              */
             trace_id: string | null;
+            /**
+             * Trace Url
+             * @description Where that trace is looked at, by the setting `trace_url`
+             */
+            trace_url: string | null;
             /** Waiting On */
             waiting_on: string | null;
             /** Worker */
@@ -5470,6 +5478,7 @@ export interface operations {
     list_events_api_v1_events_get: {
         parameters: {
             query?: {
+                /** @description Without a key they are looked for among the last of all names */
                 name?: string | null;
                 /** @description Of the events of that name */
                 key?: string | null;

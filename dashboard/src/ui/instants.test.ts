@@ -49,6 +49,9 @@ it("writes the time of the viewer's zone", () => {
 
 it("knows how long something took, where both ends are known", () => {
   expect(secondsBetween("2026-05-01T08:00:00Z", "2026-05-01T08:00:01.500Z")).toBe(1.5);
+  expect(secondsBetween("2026-05-01T08:00:00.000100Z", "2026-05-01T08:00:00.000247Z")).toBeCloseTo(0.000147, 9);
+  expect(secondsBetween("2026-05-01T08:00:00.999900Z", "2026-05-01T08:00:01.000150Z")).toBeCloseTo(0.00025, 9);
+  expect(secondsBetween("2026-05-01T08:00:00.0001Z", "2026-05-01T08:00:00.25Z")).toBeCloseTo(0.2499, 9);
   expect(secondsBetween(null, "2026-05-01T08:00:00Z")).toBeNull();
   expect(secondsBetween("2026-05-01T08:00:00Z", undefined)).toBeNull();
 });

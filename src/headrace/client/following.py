@@ -11,6 +11,7 @@ from headrace.core.errors import MovedAway, NotFound, StoreUnavailable, UniqueBu
 from headrace.core.live import TaskHead
 from headrace.core.task import AttemptRecord, Enqueued, JobRecord, NewTask, TaskRecord
 from headrace.store.base import CancelAnswer, LogLine, Movable, Store, Trace
+from headrace.store.expecting import Expected
 from headrace.store.removing import DeleteAnswer
 
 # A parcel of `db move` is on its way for some milliseconds, or for as long as its mover is dead.
@@ -50,22 +51,26 @@ class Following:
             answers.update(await other.cancel(unknown, reason=reason))
         return answers
 
-    async def delete(self, ids: Sequence[int]) -> dict[int, DeleteAnswer]:
-        answers = await self._store.delete(ids)
-        unknown = [id for id in ids if answers.get(id, DeleteAnswer.UNKNOWN) is DeleteAnswer.UNKNOWN]
-        if unknown and (other := await self._arrived("what is to be deleted", _anything, unknown)):
-            answers.update(await other.delete(unknown))
+    async def delete(self, ids: Sequence[int], *, expected: Expected | None = None) -> dict[int, DeleteAnswer]:
+        answers = await self._store.delete(ids, expected=expected)
+        left = [id for id in ids if answers.get(id, DeleteAnswer.UNKNOWN) in _NOT_FOUND]
+        other = await self._arrived("what is to be deleted", _anything, left) if left else None
+        if other is not None and (gone := await self._not_here(left)):
+            answers.update(await other.delete(gone, expected=expected))
         return answers
 
-    async def retry(self, ids: Sequence[int]) -> list[int]:
-        changed = await self._store.retry(ids)
+    async def retry(self, ids: Sequence[int], *, expected: Expected | None = None) -> list[int]:
+        changed = await self._store.retry(ids, expected=expected)
         left = [id for id in ids if id not in changed]
-        if left and (other := await self._arrived("what is to be retried", _anything, left)):
-            # What is here is not to be retried, and what the other has of it is a copy from before.
-            here = (await self._trace(left))[0].here
-            if gone := [id for id in left if id not in here]:
-                changed = [*changed, *await other.retry(gone)]
+        other = await self._arrived("what is to be retried", _anything, left) if left else None
+        if other is not None and (gone := await self._not_here(left)):
+            changed = [*changed, *await other.retry(gone, expected=expected)]
         return changed
+
+    async def _not_here(self, ids: Sequence[int]) -> list[int]:
+        """What is here stays as it is, and what the other ledger has of it is a copy from before."""
+        here = (await self._trace(ids))[0].here
+        return [id for id in ids if id not in here]
 
     async def attempts(self, task: int, *, limit: int | None = None, before: int | None = None) -> list[AttemptRecord]:
         return await (await self._store_of(task)).attempts(task, limit=limit, before=before)
@@ -171,6 +176,10 @@ class Following:
                     raise
                 self._other = other
             return self._other
+
+
+# One that was expected otherwise, and one that is not here at all, are answered alike.
+_NOT_FOUND = (DeleteAnswer.UNKNOWN, DeleteAnswer.CHANGED_MEANWHILE)
 
 
 def _anything(trace: Trace) -> bool:

@@ -66,7 +66,10 @@ class Dashboard:
         if scope["method"] not in ("GET", "HEAD"):
             return None
         headers, path = Headers(scope=scope), scope["path"]
-        is_page = "text/html" in headers.get("accept", "") and not path.startswith(_NOT_PAGES) and path != "/api"
+        accepts = headers.get("accept", "*/*")
+        # At the very root is nothing but pages: there also who takes anything is shown one.
+        is_page = "text/html" in accepts or (path == "/" and "*/*" in accepts)
+        is_page = is_page and not path.startswith(_NOT_PAGES) and path != "/api"
         self._look()
         found = self._files.get(path.removeprefix("/"))
         if found is None and is_page:

@@ -1,12 +1,12 @@
 """A query parameter that a route does not have is refused: what is misspelt would else be left out in silence."""
 
-from collections.abc import Collection, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 
 from fastapi.dependencies.models import Dependant
 from fastapi.requests import HTTPConnection
 from fastapi.routing import APIRoute
 
+from headrace.server.fields import meant
 from headrace.server.problems import Problem, phrase
 
 _LISTED = 20  # that a refusal names
@@ -25,18 +25,13 @@ async def known_parameters(connection: HTTPConnection) -> None:
             {
                 "where": "query",
                 "pointer": "/" + _plain(name)[:100],
-                "detail": f"there is no such parameter; {_meant(name, known)}{there_are}",
+                "detail": f"there is no such parameter; {meant(name, known)}{there_are}",
             }
             for name in unknown[:_LISTED]
         ]
         named = ", ".join(repr(_plain(name)[:60]) for name in unknown[:_LISTED])
-        meant = _meant(unknown[0], known)
-        raise Problem(422, phrase(422), f"this route has no parameter {named}; {meant}{there_are}", errors=wrong)
-
-
-def _meant(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name.lower()[:100], known, n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
+        guess = meant(unknown[0], known)
+        raise Problem(422, phrase(422), f"this route has no parameter {named}; {guess}{there_are}", errors=wrong)
 
 
 def _of(dependant: Dependant) -> Iterator[str]:

@@ -17,6 +17,7 @@ from starlette.types import Scope
 from starlette.websockets import WebSocket
 
 from headrace.core import errors
+from headrace.server.fields import advice
 from headrace.server.middleware.request_ids import request_id
 
 MEDIA_TYPE = "application/problem+json"
@@ -172,6 +173,8 @@ def install(api: FastAPI) -> None:
 
     async def handle(connection: Request | WebSocket, error: Exception) -> JSONResponse | None:
         problem = problem_of(error)
+        if isinstance(error, RequestValidationError) and problem is not None:
+            _name_fields(problem, error, connection.scope)
         if problem is None:
             problem = unexpected(error)
         elif problem.status >= 500:
@@ -229,6 +232,16 @@ def _invalid(error: RequestValidationError) -> Problem:
     wrong = [_wrong(each) for each in found]
     count = "one thing is" if len(wrong) == 1 else f"{len(wrong)} things are"
     return Problem(422, _phrase(422), f"{count} wrong with the request; `errors` says what and where", errors=wrong)
+
+
+def _name_fields(problem: Problem, error: RequestValidationError, scope: Scope) -> None:
+    """Of a field that there is none of: those that there are."""
+    body: Any = getattr(getattr(scope.get("route"), "body_field", None), "field_info", None)
+    places = cast("Sequence[Mapping[str, Any]]", error.errors())
+    wrong = cast("Sequence[dict[str, str]]", problem.more.get("errors", ()))
+    for place, told in zip(places, wrong, strict=False):
+        if body is not None and place["type"] == "extra_forbidden" and place["loc"][0] == "body":
+            told["detail"] = _plain(advice(body.annotation, place["loc"][1:]) or told["detail"])[:500]
 
 
 def _wrong(error: Mapping[str, Any]) -> dict[str, str]:

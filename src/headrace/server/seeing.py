@@ -73,7 +73,7 @@ class Seeing:
         record = life.record
         options = cast("dict[str, Any]", loads(record.options))
         metadata = cast("dict[str, Any]", options.get("metadata") or {})
-        copied = metadata.get(REENQUEUED_FROM)
+        copied, trace = metadata.get(REENQUEUED_FROM), trace_of(record.options)
         return TaskDetail(
             **self._summary(record, options),
             arguments=self.arguments(record.arguments, record.codec),
@@ -93,9 +93,14 @@ class Seeing:
             children=self._relatives(life.children),
             job_name=self.text(life.job_name),
             schedule=life.schedule,
-            trace_id=trace_of(record.options),
+            trace_id=trace,
+            trace_url=self._trace_url(trace),
             reenqueued_from=copied if isinstance(copied, int) and 0 < copied <= LARGEST else None,
         )
+
+    def _trace_url(self, trace: str | None) -> str | None:
+        where = self._app.settings.trace_url
+        return None if trace is None or not where else where.replace("{trace_id}", trace)
 
     def _relatives(self, found: Sequence[Relative]) -> Relatives:
         items = [

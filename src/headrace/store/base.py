@@ -167,6 +167,11 @@ class EventRecord:
     created_at: datetime
 
 
+class EventSkim(NamedTuple):
+    rows: list[EventRecord]
+    place: tuple[datetime, int] | None  # everything before it was looked at; None: nothing is behind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameCount:
     """How many live tasks go by a name, and the oldest of them."""
@@ -601,7 +606,8 @@ class Inspection(Protocol):
         ...
 
     async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
-        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all."""
+        """How many tasks wait for the time of their retry, among the first `cap` that wait for a time at all. What was
+        put back since it failed, by an open breaker, say, is none of them."""
         ...
 
     async def append_logs(self, lines: Sequence[tuple[Ref, int, str, str]]) -> None:
@@ -690,8 +696,15 @@ class Events(Protocol):
         before: tuple[datetime, int] | None = None,
         limit: int = 100,
     ) -> list[EventRecord]:
-        """What was sent and is still kept, the last first; of one name, and of one key of that name, where it is said.
-        `before` is the (created_at, id) of the last one seen."""
+        """What was sent and is still kept, the last first; of one key of one name, where both are said. `before` is the
+        (created_at, id) of the last one seen."""
+        ...
+
+    async def skim_events(
+        self, event: str, *, before: tuple[datetime, int] | None = None, window: int = 1000
+    ) -> EventSkim:
+        """Of the next `window` events before that place, the last first, those of one name: no index has all keys of a
+        name in the order of their time, so a look is bounded, says how far it came, and can be gone on with."""
         ...
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, cast
 
 from headrace.core.errors import SettingsError
-from headrace.telemetry.secret_names import is_secret
+from headrace.telemetry.secret_names import is_secret, names_a_field
 from headrace.telemetry.secret_texts import without_secrets
 
 REDACTED = "[redacted]"
@@ -128,12 +128,14 @@ class Redaction:
                 return self._by_hooks(name, self._text(str(value), walk))
 
     def _items(self, items: Sequence[Any], name: str, walk: _Walk) -> list[Any]:
-        """What follows `--password` in a list of words is its value, and so is the second of `("x-api-key", "…")`."""
+        """What follows `--password` in a list of words is its value, and so is the second of `("x-api-key", "…")`, but
+        not of `("password", "email")`: those are two fields."""
         found: list[Any] = []
         flagged = False
+        pair = len(items) == 2 and not (isinstance(items[1], str) and names_a_field(items[1]))
         for item in items:
             found.append(REDACTED if flagged and isinstance(item, str | bytes) else self._value(item, name, walk))
-            flagged = self._names_the_next(item, pair=len(items) == 2)
+            flagged = self._names_the_next(item, pair=pair)
         return found
 
     def _names_the_next(self, item: Any, *, pair: bool) -> bool:

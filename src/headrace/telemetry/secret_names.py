@@ -27,6 +27,14 @@ _WHOSE = frozenset({
     "admin", "root", "my", "app", "api", "key", "store",
 })  # fmt: skip
 _KEYS = frozenset({"authkey", "aeskey", "rsakey", "hmackey", "masterkey", "accountkey"})
+# What a list of fields has beside `password`; nobody's secret.
+_FIELDS = frozenset({
+    "email", "mail", "name", "user", "username", "login", "id", "uid", "at", "on", "date", "time", "created", "updated",
+    "expires", "phone", "address", "street", "city", "country", "zip", "url", "uri", "host", "hostname", "port", "role",
+    "roles", "type", "kind", "state", "status", "age", "title", "label", "description", "count", "enabled", "active",
+    "method", "scope", "scopes", "birthday", "language", "locale", "timezone", "company", "group", "groups",
+})  # fmt: skip
+_FIELD = re.compile(r"(?:[a-z]{1,20}_)?[a-z]{1,20}|[a-z]{1,20}[A-Z][a-z]{1,20}")
 _FORMS = ("hash", "value", "string", "text")
 _LONGEST_KEPT = 200  # the cache is for names, not for texts without a space
 
@@ -49,6 +57,14 @@ def is_secret(name: str, *, more: Collection[str] = (), shown: Collection[str] =
     return bool(more) and any(
         part in more for part in (parts_of(name) if of_number else map(_singular, parts_of(name)))
     )
+
+
+def names_a_field(text: str) -> bool:
+    """Whether it is one more name beside a secret's, and no value: `email`, `created_at`, `password`."""
+    if _FIELD.fullmatch(text) is None:
+        return False
+    *_, last = parts_of(text)
+    return last in _FIELDS or text in WORDS
 
 
 def _is_built_in(name: str, of_number: bool) -> bool:

@@ -1,15 +1,23 @@
-"""Where secrets stand in a text: after a name (`password=…`, `"token": "…"`, `--api-key …`), in URLs, and what is one
-by its shape (bearer tokens, JSON Web Tokens, private keys). Pure; which names are secret is for the caller to say.
+"""Where secrets stand in a text: after a name (`password=…`, `"token": "…"`, `--api-key …`), between tags, in URLs, and
+what is one by its shape (bearer tokens, JSON Web Tokens, private keys, well-known beginnings). Pure; which names are
+secret is for the caller to say.
 
 Every search below is linear in the length of the text, whatever the text: it runs on the loops of workers. So no
 pattern may begin in the middle of what another beginning has read already without a bound.
 """
 
 import re
+from functools import partial
 from typing import Protocol
 
+from headrace.telemetry.secret_escapes import without_escaped
+from headrace.telemetry.secret_names import names_a_field
+from headrace.telemetry.secret_prefixes import HINT as _PREFIXES
+from headrace.telemetry.secret_prefixes import without_prefixed
+from headrace.telemetry.secret_tags import without_tagged
+
 # Nothing below can match a text without one of these; most texts have none.
-_HINT = re.compile(r"[=:]|--|bearer|basic|digest|eyJ|['\"]\s*,", re.IGNORECASE)
+_HINT = re.compile(rf"[=:→]|--|->|</|%(?:25)*3[ad]|bearer|basic|digest|eyJ|['\"]\s*,|{_PREFIXES}", re.IGNORECASE)
 
 # What stands before `://`, and where a URL ends: in a list of them, before the next.
 _SCHEME_OF_URL = re.compile(r"([a-z0-9+.-]{0,31})(?<=[a-z0-9+.-])://", re.IGNORECASE)
@@ -29,12 +37,12 @@ _SHAPES = re.compile(
 _WEB_TOKEN = re.compile(
     r"(?<![\w-])(?P<before>(?:(?!(?<![A-Za-z0-9])eyJ)[\w-])*+)eyJ[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]{5,}+\.[A-Za-z0-9_-]*"
 )
-# A name, then what parts it from its value: `=`, `:`, or, after dashes, a space. Quotes may stand around the name, in
-# JSON within JSON escaped ones, and a bracket after them (`d['password'] = …`). Not the id of a worker on a host of
-# such a name (`auth-1:4711:17948`).
+# A name, then what parts it from its value: `=`, `:`, an arrow, or, after dashes, a space. Quotes may stand around the
+# name, in JSON within JSON escaped ones, and a bracket after them (`d['password'] = …`). Not the id of a worker on a
+# host of such a name (`auth-1:4711:17948`).
 _NAMED = re.compile(
     r"""(?<![\w.-])(?P<dashes>--?)?(?P<name>\w[\w.-]*+)(?P<quote>\\*+["']\]?)?"""
-    r"""(?P<sign>\s*+(?:=>|!?={1,3}|:=|:(?!/|\d+:\d))\s*+|(?<=\w)[ ](?=\S))"""
+    r"""(?P<sign>\s*+(?:=>|->|(?<=[^-]-)>|→|!?={1,3}|:=|:(?!/|\d+:\d))\s*+|(?<=\w)[ ](?=\S))"""
 )
 # `('x-api-key', '…')`: two texts in brackets, the first of them a name.
 _PAIR = re.compile(
@@ -47,6 +55,7 @@ _ERROR = re.compile(
     r"(?:Error|Exception|Warning|Expired|Failed|Refused|Exceeded)$"
     r"|(?:^|\.)(?:Invalid|Missing|Bad|Wrong|Unknown|Unsupported|Duplicate)[A-Z]\w*$"
 )
+_TELLS = re.compile(r":|(?<!=)>|→")  # signs that stand in sentences as well
 # Of a class only its own name counts, not the modules it is in: `shop.auth.Declined: …`.
 _CLASS = re.compile(r"[A-Z]\w*")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?%?")
@@ -69,12 +78,18 @@ def without_secrets(text: str, *, is_secret: IsSecret, mark: str) -> str:
     """The text with `mark` in the place of each secret; the very same object where there was none."""
     if not _HINT.search(text):
         return text
+    is_shown = partial(_is_shown, is_secret=is_secret, mark=mark)
     found = _without_named(text, is_secret, mark)
+    if "%" in found:
+        found = without_escaped(found, is_secret=is_secret, is_shown=is_shown, mark=mark)
+    if "</" in found:
+        found = without_tagged(found, is_secret=is_secret, is_shown=is_shown, mark=mark)
     if "," in found:
         found = _PAIR.sub(lambda match: _pair(match, is_secret, mark), found)
     if "://" in found and "@" in found:
         found = _without_users(found, mark)
     found = _SHAPES.sub(lambda match: f"{match['before'] or ''}{mark}", found)
+    found = without_prefixed(found, mark)
     if "eyJ" in found:
         found = _WEB_TOKEN.sub(lambda match: match["before"] + mark, found)
     return text if found == text else found
@@ -105,7 +120,7 @@ def _name(text: str, match: re.Match[str]) -> str:
     name, start = match["name"], match.start("name")
     if text[start - 1 : start] == "\\" and name[0] in "nrt":
         name = name[1:]  # the end of a line within JSON
-    if ":" not in match["sign"] or match["quote"]:
+    if match["quote"] or not _TELLS.search(match["sign"]):
         return name
     if text[max(start - 5, 0) : start] == "task " or _ERROR.search(name):
         return ""  # what messages say of `task refresh_token: …`
@@ -117,9 +132,13 @@ def _is_count(shown: str, name: str, is_secret: IsSecret) -> bool:
     return _NUMBER.fullmatch(shown) is not None and not is_secret(name, of_number=True)
 
 
+def _is_shown(value: str, name: str, *, is_secret: IsSecret, mark: str) -> bool:
+    return not value or value in (mark, *_NO_SECRETS) or _is_count(value, name, is_secret)
+
+
 def _pair(match: re.Match[str], is_secret: IsSecret, mark: str) -> str:
     value, quote = match["value"], match["quote"]
-    if not is_secret(match["name"]) or value in (quote, mark + quote):
+    if not is_secret(match["name"]) or value in (quote, mark + quote) or names_a_field(value.removesuffix(quote)):
         return match[0]
     start, end = match.start("value") - match.start(), match.end("value") - match.start()
     return f"{match[0][:start]}{mark}{quote}{match[0][end:]}"

@@ -62,7 +62,7 @@ export function Component() {
                 <Fact name="Changed">
                   <Time at={breaker.changed_at} form="full" />
                 </Fact>
-                <Fact name="By">{breaker.changed_by}</Fact>
+                {breaker.changed_by !== null && <Fact name="By">{breaker.changed_by}</Fact>}
                 <Fact name="Changes so far">{breaker.revision.toLocaleString("en-US")}</Fact>
               </Facts>
             </div>
@@ -78,6 +78,7 @@ export function Component() {
 
 function History({ breaker }: { readonly breaker: wire.BreakerShown }) {
   const { service, revision, status } = breaker;
+  const mayKnow = useMay()({ role: "operator" });
   const history = useQuery({
     // Each change has another revision, and the clock makes one half open: then there is something new to read.
     queryKey: ["breakers", service, "history", revision, status],
@@ -94,7 +95,7 @@ function History({ breaker }: { readonly breaker: wire.BreakerShown }) {
       },
     },
     { id: "what", title: "What", wide: true, cell: (change) => changeText(change) },
-    { id: "by", title: "By", cell: (change) => change.by ?? <span className="muted">the clock</span> },
+    ...(mayKnow ? [{ id: "by", title: "By", cell: (change: wire.BreakerChange) => change.by ?? <span className="muted">the clock</span> }] : []),
     {
       id: "outcome",
       title: "Outcome",

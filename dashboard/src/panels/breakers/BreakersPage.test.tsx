@@ -57,12 +57,27 @@ it("shows its past, and what is not kept of it", async () => {
     { at: "2026-04-01T08:00:00Z", act: "reset", by: "olu", source: "audit", outcome: "done", forced: false, calls: null, failures: null },
   ];
   const answers = { "GET /api/v1/breakers": [mail], "GET /api/v1/breakers/mail/history": { items, complete: false } };
-  renderPage(<BreakerPage />, { path: "/breakers/:service", at: "/breakers/mail", session: viewer, answers });
+  renderPage(<BreakerPage />, { path: "/breakers/:service", at: "/breakers/mail", session: operator, answers });
   expect(await screen.findByText("closed by hand")).toBeVisible();
   expect(screen.getByRole("row", { name: /half open: its time was over, one call may probe the clock/ })).toBeVisible();
   expect(screen.getByText("opened: 7 of 12 calls failed")).toBeVisible();
   expect(screen.getByText(/there was more before/)).toBeVisible();
+  expect(screen.getByText("olu")).toBeVisible();
+});
+
+it("tells readers what happened, and not who did it", async () => {
+  const unnamed = { ...mail, changed_by: null };
+  const items = [{ at: "2026-05-01T08:00:00Z", act: "opened", by: null, source: "ledger", outcome: "done", forced: false, calls: 12, failures: 7 }];
+  const answers = { "GET /api/v1/breakers": [unnamed], "GET /api/v1/breakers/mail/history": { items, complete: true } };
+  const one = renderPage(<BreakerPage />, { path: "/breakers/:service", at: "/breakers/mail", session: viewer, answers });
+  expect(await screen.findByText("opened: 7 of 12 calls failed")).toBeVisible();
+  expect(screen.queryByText("the clock")).toBeNull();
+  expect(screen.queryByText("By")).toBeNull();
   expect(screen.queryByRole("button", { name: "Reset" })).toBeNull();
+  one.unmount();
+  renderPage(<BreakersPage />, { path: "/breakers", session: viewer, answers });
+  expect(await screen.findByText("9 of 12 failed")).toBeVisible();
+  expect(screen.queryByText("By")).toBeNull();
 });
 
 it("says why it was not reset", async () => {

@@ -13,7 +13,8 @@ import { Probed, Status, Window } from "./Standing";
 type Asked = { readonly service: string | null };
 
 export function Component() {
-  const mayOperate = useMay()({ role: "operator", scope: "control" });
+  const may = useMay();
+  const mayOperate = may({ role: "operator", scope: "control" });
   const [asked, setAsked] = useState<Asked | null>(null);
   const reset = useReset();
   const breakers = useQuery({
@@ -27,8 +28,9 @@ export function Component() {
     { id: "window", title: "When it opened", wide: true, cell: (breaker) => <Window breaker={breaker} /> },
     { id: "until", title: "Probed", cell: (breaker) => <Probed breaker={breaker} /> },
     { id: "changed", title: "Changed", cell: (breaker) => <Time at={breaker.changed_at} /> },
-    { id: "by", title: "By", hide: "medium", cell: (breaker) => breaker.changed_by },
   ];
+  // Who acted is told to operators.
+  if (may({ role: "operator" })) columns.push({ id: "by", title: "By", hide: "medium", cell: (breaker) => breaker.changed_by });
   if (mayOperate) {
     columns.push({
       id: "act",

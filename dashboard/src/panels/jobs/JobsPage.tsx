@@ -172,13 +172,10 @@ function NoneFound() {
   return <Empty title="No job is like that">Take a filter away. An owner is found when the name is written whole.</Empty>;
 }
 
-const EXAMPLE = `from headrace import chain, chord, group
+const EXAMPLE = `from headrace import chain, group
 
-job = chain(
-    load.si(),
-    chord(group(work.si(n) for n in range(100)), join.s()),
-)
-job.enqueue()`;
+pages = group(fetch.s(page) for page in range(100))
+chain(pages, publish.s()).enqueue(name="all pages")`;
 
 function NoneYet() {
   return (

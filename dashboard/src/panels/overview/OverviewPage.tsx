@@ -1,4 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Link } from "react-router";
 
 import { api, call, type wire } from "@/api";
 import { Empty, Page, Problem, Select, Skeleton } from "@/ui";
@@ -99,12 +100,12 @@ function Beginning({ workers }: { readonly workers: number }) {
     <Empty title="Nothing was enqueued yet">
       <p>
         {workers === 0
-          ? "No worker runs, either. Start one with headrace worker, or everything with headrace up."
+          ? "No worker runs, either. Start one with headrace worker tasks:app, or everything with headrace up tasks:app."
           : `${workers === 1 ? "One worker is" : `${workers} workers are`} waiting for the first task.`}
       </p>
       <p>
-        Enqueue one in Python with <code>my_task.enqueue(…)</code>, from a shell with <code>headrace enqueue my_task</code>, or
-        under Tasks here.
+        Enqueue one in Python with <code>welcome.enqueue(user_id=7)</code>, from a shell with{" "}
+        <code>headrace enqueue tasks:app tasks.welcome user_id=7</code>, or <Link to="/tasks/new">here</Link>.
       </p>
     </Empty>
   );

@@ -1,6 +1,6 @@
 /** What this panel asks the server. Nothing else in it knows routes. */
 
-import { api, call, type wire } from "@/api";
+import { api, call, nextOf, type Page, type wire } from "@/api";
 
 import { isNarrowed, type Filters } from "./search/query";
 
@@ -55,6 +55,14 @@ function sendBulk(act: BulkAct, body: Partial<wire.Criteria>): Promise<BulkAnswe
 
 export function getTask(id: number, signal: AbortSignal): Promise<wire.TaskDetail> {
   return call(api.GET("/api/v1/tasks/{id}", { signal, params: { path: { id } } }));
+}
+
+/** From the last ones back, as many as one page holds. */
+export async function getAttempts(id: number, cursor: string | null, signal: AbortSignal): Promise<Page<wire.AttemptShown>> {
+  const query = { limit: 500, ...(cursor === null ? {} : { cursor }) };
+  const answer = api.GET("/api/v1/tasks/{id}/attempts", { signal, params: { path: { id }, query } });
+  const items = await call(answer);
+  return { items, next: nextOf((await answer).response.headers.get("Link")) };
 }
 
 export function getResult(id: number, reveal: boolean, signal?: AbortSignal): Promise<wire.TaskResult> {

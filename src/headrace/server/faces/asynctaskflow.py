@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from headrace.app import App
 from headrace.client.results import result_text
+from headrace.client.seen import retry_seen
 from headrace.core.accounts import Role, Scope
 from headrace.core.breaker import BreakerStatus
 from headrace.core.errors import HeadraceError, UnknownTask
@@ -331,7 +332,9 @@ async def _retried(app: App, record: TaskRecord) -> bool:
         answers = await app.tasks.acancel(record.id, reason="user")
         if answers[record.id] is not CancelAnswer.CANCELLED:
             return False
-    return record.id in await app.tasks.aretry(record.id)
+        return record.id in await app.tasks.aretry(record.id)
+    # What another has run again meanwhile, and what completed by that, is left alone.
+    return record.state.terminal and record.id in await retry_seen(app.engine, record)
 
 
 async def _unpark(store: Store) -> int:

@@ -4,11 +4,12 @@ Who controls a thing gets it as it is: an app that reads its own results needs t
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from headrace.app import App
 from headrace.core.accounts import Scope
+from headrace.core.breaker import BreakerRecord
 from headrace.core.errors import HeadraceError
 from headrace.core.live import JobLine, TaskHead
 from headrace.core.payload import JSON_CODEC, dumps
@@ -23,6 +24,11 @@ from headrace.store.relations import Relative
 def sees_secrets(caller: Caller) -> bool:
     """Of what they may ask for at all: a user's is their own, an operator controls everything, a viewer nothing."""
     return Scope.CONTROL in caller.scopes
+
+
+def without_names(breakers: Iterable[BreakerRecord]) -> list[BreakerRecord]:
+    """Who opened or reset them is for operators to know, as over REST."""
+    return [dataclasses.replace(breaker, changed_by="") for breaker in breakers]
 
 
 class Curtain:

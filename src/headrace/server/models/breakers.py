@@ -15,7 +15,9 @@ class BreakerShown(Shown):
     forced: bool = Field(description="Opened by hand: stays open until it is reset")
     calls: int
     failures: int
-    changed_by: str = Field(description="The worker, or the person, that changed it last")
+    changed_by: str | None = Field(
+        description="The worker, or the person, that changed it last; null: that is for operators to know"
+    )
     changed_at: Instant
     until: Instant | None = Field(description="When an open one may be probed")
 
@@ -29,7 +31,9 @@ class BreakerChange(Shown):
     act: Literal["opened", "half_open", "closed", "reset"] = Field(
         description="half_open: its time was over, and it may be probed; reset: closed by hand, over the API"
     )
-    by: str | None = Field(description="The person, or the worker; null: nobody, its time was over")
+    by: str | None = Field(
+        description="The person, or the worker, for operators to know; null: nobody, its time was over"
+    )
     source: Literal["audit", "ledger"] = Field(
         description="audit: by hand, over the API; ledger: by itself, by the command line or by code"
     )

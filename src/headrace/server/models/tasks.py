@@ -187,6 +187,7 @@ class TaskDetail(TaskSummary):
     job_name: str | None
     schedule: str | None = Field(description="The schedule that enqueued it")
     trace_id: str | None = Field(description="Of OpenTelemetry, where whoever enqueued it was traced")
+    trace_url: str | None = Field(description="Where that trace is looked at, by the setting `trace_url`")
     reenqueued_from: int | None = Field(description="The task that it is a copy of")
 
 

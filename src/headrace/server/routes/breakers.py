@@ -25,14 +25,15 @@ Operator = Annotated[Caller, Depends(permit(Scope.CONTROL, role=Role.OPERATOR))]
 
 @router.get("")
 async def list_breakers(app: TheApp, caller: Reader) -> list[BreakerShown]:
-    """Every breaker that ever opened or was touched by hand, by service."""
+    """Every breaker that ever opened or was touched by hand, by service; for operators also who changed it."""
     found = await app.engine.run(lambda store: store.breakers())
-    return [BreakerShown.model_validate(breaker) for breaker in found]
+    shown = [BreakerShown.model_validate(breaker) for breaker in found]
+    return shown if caller.controls_all else [each.model_copy(update={"changed_by": None}) for each in shown]
 
 
 @router.get("/{service:path}/history")
 async def list_changes(service: PathName, app: TheApp, caller: Reader) -> BreakerHistory:
-    """Its last changes, by itself and by hand, the newest first; for operators also what was tried over the API."""
+    """Its last changes, by itself and by hand, the newest first; for operators also by whom, and what was tried."""
     known = await _known(app, service)
 
     async def look(store: Store) -> BreakerHistory:
@@ -42,7 +43,10 @@ async def list_changes(service: PathName, app: TheApp, caller: Reader) -> Breake
             acts = await store.audit(actor=None, act=None, subject=f"breaker/{service}", before=None, limit=_ACTS)
         return history_of(known, changes, acts, now=await store.now())
 
-    return await app.engine.run(look)
+    found = await app.engine.run(look)
+    if caller.controls_all:
+        return found
+    return found.model_copy(update={"items": [item.model_copy(update={"by": None}) for item in found.items]})
 
 
 @router.post("/{service:path}/reset")

@@ -7,8 +7,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from headrace.client.bulk import delete_all, retry_all
 from headrace.client.failing import failing
 from headrace.client.searching import Search
+from headrace.client.seen import retry_seen
 from headrace.core.accounts import Role, Scope
 from headrace.core.states import TaskState
+from headrace.core.task import TaskRecord
 from headrace.server.access import TheApp, permit
 from headrace.server.auditing import audited
 from headrace.server.auth.caller import Caller
@@ -91,27 +93,29 @@ async def discard_dead_letters(given: DeadLetterFilter, app: TheApp, caller: Ope
 
 @router.post("/{id}/replay")
 async def replay_dead_letter(id: PathId, app: TheApp, caller: Controller) -> Retried:
-    """Run it once more, with a fresh budget."""
-    await _dead(app, caller, id)
+    """Run it once more, with a fresh budget. 409 for one that somebody else has replayed or removed meanwhile."""
+    seen = await _dead(app, caller, id)
     async with audited(app, caller, "dead_letters.replay", f"task/{id}"):
-        again = await app.tasks.aretry(id)
+        again = await retry_seen(app.engine, seen)
         if not again:
-            raise Problem(409, "Not a dead letter", f"task {id} runs again already, or its key is held")
+            raise Problem(409, "Not a dead letter", f"task {id} runs again already, is gone, or its key is held")
     return Retried(ids=again)
 
 
 @router.delete("/{id}", status_code=204)
 async def discard_dead_letter(id: PathId, app: TheApp, caller: Controller) -> None:
-    """Remove it with everything that belongs to it."""
-    await _dead(app, caller, id)
+    """Remove it with everything that belongs to it. 409 for one that somebody has replayed meanwhile."""
+    seen = await _dead(app, caller, id)
     async with audited(app, caller, "dead_letters.discard", f"task/{id}"):
-        await delete_one(app, id)
+        await delete_one(app, id, seen=seen)
 
 
-async def _dead(app: TheApp, caller: Caller, id: int) -> None:
+async def _dead(app: TheApp, caller: Caller, id: int) -> TaskRecord:
+    """As it is now; the act goes by that."""
     record = await controlled_task(app, caller, id)
     if not record.dead_letter:
         raise Problem(409, "Not a dead letter", f"task {id} is {record.state} and no dead letter")
+    return record
 
 
 def _sought(app: TheApp, given: DeadLetterFilter) -> Search:

@@ -21,7 +21,7 @@ from headrace.server.auditing import audited
 from headrace.server.auth.approving import asked_role, may_decide
 from headrace.server.auth.caller import Caller
 from headrace.server.ledger.bounds import bounded
-from headrace.server.ledger.seeing import Curtain, sees_secrets
+from headrace.server.ledger.seeing import Curtain, sees_secrets, without_names
 from headrace.server.ledger.submitting import must_be_told, refused, scheduled, submitted
 from headrace.server.problems import Problem, problem_of
 from headrace.server.submitting import require_direct
@@ -85,10 +85,12 @@ async def _carry_out(app: App, caller: Caller, verb: str, wanted: Verb, form: Fo
         except (DuplicateTask, MovedAway) as error:
             await refused(app, caller, error)
             raise
-    if wanted.scope is Scope.SUBMIT and verb != "send":
+    if wanted.scope is Scope.SUBMIT:
         await must_be_told(app, caller, answer if verb == "enqueue" else answer[1])
     if verb == "get":
         answer = {id: await _whole(app, record) for id, record in answer.items()}
+    if verb == "breakers" and not caller.controls_all:
+        answer = without_names(answer)
     if not sees_secrets(caller):
         answer = Curtain(app).answer(verb, answer)
     return form.write_answer(answer)
@@ -102,12 +104,17 @@ async def _must_have_opened(app: App, service: str) -> None:
 
 def _subject(wanted: Verb, arguments: Mapping[str, Any]) -> str:
     """As the routes of the API call it, so that one list has all that was done to a thing."""
+    if wanted.subject == "events":
+        return f"event/{arguments['event']}/{arguments['key']}"
     named = next((name for name in _SUBJECTS if isinstance(arguments.get(name), str | int)), None)
     return wanted.subject if named is None else f"{_SUBJECTS[named]}/{arguments[named]}"
 
 
 def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the arguments of an act, for the list of acts. Of schedules their names: their calls may hold anything."""
+    """Of the arguments of an act, for the list of acts. Of schedules their names: their calls may hold anything, and so
+    may the payload of an event."""
+    if "event" in arguments:
+        return {}
     if "schedules" in arguments:
         return {"schedules": [schedule.name for schedule in arguments["schedules"]]}
     return {name: value for name, value in arguments.items() if isinstance(value, _SAID)}

@@ -46,7 +46,6 @@ _READ, _SUBMIT, _CONTROL = Scope.READ, Scope.SUBMIT, Scope.CONTROL
 VERBS: Mapping[str, Verb] = {
     "enqueue": Verb(_SUBMIT, "new tasks"),
     "create_job": Verb(_SUBMIT, "new job"),
-    "send": Verb(_SUBMIT, "events"),
     "get": Verb(_READ, "tasks"),
     "list": Verb(_READ, "criteria"),
     "attempts": Verb(_READ, "task"),
@@ -73,6 +72,8 @@ VERBS: Mapping[str, Verb] = {
     "workers": Verb(_READ, "everyone"),
     "stopped_holders": Verb(_READ, "operators"),
     "breakers": Verb(_READ, "everyone"),
+    # As over REST: whoever waits for an event takes its payload, whosever task it is.
+    "send": Verb(_CONTROL, "events"),
     "cancel": Verb(_CONTROL, "tasks"),
     "retry": Verb(_CONTROL, "tasks"),
     "clear": Verb(_CONTROL, "task"),

@@ -7,7 +7,7 @@ import orjson
 
 from headrace.core.errors import LeaseLost
 from headrace.core.task import Received, Ref
-from headrace.store.base import EventRecord, Program, Statement
+from headrace.store.base import EventRecord, EventSkim, Program, Statement
 from headrace.store.postgres.connection import Database
 from headrace.store.postgres.enqueueing import Enqueueing
 from headrace.store.texts import is_storable
@@ -60,9 +60,19 @@ class Events:
         if not is_storable(event) or not is_storable(key):
             return []
         place = before or (_EVER, 0)
-        query, whose = ("events", ()) if event is None else ("events_of_name", (event, key))
+        query, whose = ("events", ()) if event is None else ("events_of_key", (event, key))
         rows = await self._database.fetch(self._queries[query], *place, limit, *whose, repeatable=True)
         return [EventRecord(**row) for row in rows]
+
+    async def skim_events(
+        self, event: str, *, before: tuple[datetime, int] | None = None, window: int = 1000
+    ) -> EventSkim:
+        if not is_storable(event):
+            return EventSkim([], None)
+        place = before or (_EVER, 0)
+        rows = await self._database.fetch(self._queries["skim_events"], *place, window, event, repeatable=True)
+        behind = (rows[-1]["created_at"], rows[-1]["id"]) if len(rows) == window else None
+        return EventSkim([EventRecord(**row) for row in rows if row["name"] == event], behind)
 
     async def deliver(self, *, limit: int = 500) -> int:
         [(resumed, reached)] = await self._database.fetch(self._queries["deliver"], limit, self._delivered)

@@ -159,6 +159,7 @@ class PostgresStore:
         self.receive = events.receive
         self.deliver = events.deliver
         self.events = events.events
+        self.skim_events = events.skim_events
         self.add_user = accounts.add_user
         self.add_first_admin = accounts.add_first_admin
         self.users = accounts.users

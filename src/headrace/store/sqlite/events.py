@@ -9,7 +9,7 @@ import orjson
 from headrace.core.errors import LeaseLost
 from headrace.core.states import TaskState
 from headrace.core.task import Received, Ref
-from headrace.store.base import EventRecord, Program, Statement
+from headrace.store.base import EventRecord, EventSkim, Program, Statement
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import ids_json
@@ -129,6 +129,16 @@ def _deliver_events(transaction: Transaction, limit: int) -> tuple[int, bool]:
     return resumed, looked_at == _EVENTS_AT_ONCE
 
 
+def _before(place: tuple[datetime, int] | None, limit: int) -> dict[str, Any]:
+    at, id = (_EVER, 0) if place is None else (to_micros(place[0]), place[1])
+    return {"at": at, "id": id, "limit": limit}
+
+
+def _event(row: tuple[Any, ...]) -> EventRecord:
+    id, name, key, payload, at = row
+    return EventRecord(id=id, name=name, key=key, payload=payload, created_at=from_micros(at))
+
+
 class Happening(Part):
     async def events(
         self,
@@ -140,16 +150,22 @@ class Happening(Part):
     ) -> list[EventRecord]:
         if not is_storable(event) or not is_storable(key):
             return []
-        at, id = (_EVER, 0) if before is None else (to_micros(before[0]), before[1])
-        parameters: dict[str, Any] = {"at": at, "id": id, "limit": limit}
-        query = "events"
+        query, parameters = "events", _before(before, limit)
         if event is not None:
-            query, parameters = "events_of_name", {**parameters, "event": event, "key": key}
+            query, parameters = "events_of_key", {**parameters, "event": event, "key": key}
         rows = await self.database.read(lambda transaction: transaction.rows(query, parameters))
-        return [
-            EventRecord(id=id, name=name, key=key, payload=payload, created_at=from_micros(at))
-            for id, name, key, payload, at in rows
-        ]
+        return [_event(row) for row in rows]
+
+    async def skim_events(
+        self, event: str, *, before: tuple[datetime, int] | None = None, window: int = 1000
+    ) -> EventSkim:
+        if not is_storable(event):
+            return EventSkim([], None)
+        parameters = {**_before(before, window), "event": event}
+        rows = await self.database.read(lambda transaction: transaction.rows("skim_events", parameters))
+        last = rows[-1] if len(rows) == window else None
+        place = None if last is None else (from_micros(last[4]), last[0])
+        return EventSkim([_event(row) for row in rows if row[1] == event], place)
 
     async def send(self, event: str, key: str, payload: str) -> int:
         return await self.database.write(lambda transaction: send(transaction, event, key, payload))

@@ -93,7 +93,9 @@ class Inspecting(Part):
         return await self.database.read(lambda transaction: ended_counts(transaction, cap))
 
     async def waiting_retries(self, *, cap: int = COUNTED_AT_MOST) -> int:
-        rows = await self.database.read(lambda transaction: transaction.rows("waiting_retries", {"cap": cap}))
+        rows = await self.database.read(
+            lambda transaction: transaction.rows("waiting_retries", {"cap": cap, "now": transaction.now})
+        )
         return rows[0][0]
 
     async def logs(

@@ -372,9 +372,25 @@ async def what_was_sent_is_listed_the_last_first(ledger: Ledger) -> None:
     first = await ledger.store.events(limit=2)
     rest = await ledger.store.events(limit=10, before=(first[-1].created_at, first[-1].id))
     assert [*first, *rest] == found
-    assert [each.id for each in await ledger.store.events(event="paid")] == [ids[3], ids[1], ids[0]]
     assert [each.id for each in await ledger.store.events(event="paid", key="1")] == [ids[3], ids[0]]
     place = (found[0].created_at, found[0].id)
     assert [each.id for each in await ledger.store.events(event="paid", key="1", before=place)] == [ids[0]]
-    assert await ledger.store.events(event="nothing") == []
-    assert await ledger.store.events(event="\0") == []
+    assert await ledger.store.events(event="nothing", key="1") == []
+    assert await ledger.store.events(event="\0", key="1") == []
+
+
+@cases.add()
+async def events_of_a_name_are_looked_for_among_the_last(ledger: Ledger) -> None:
+    ids: list[int] = []
+    for name in ("paid", "shipped", "paid", "shipped", "shipped", "paid"):
+        ids.append(await ledger.store.send(name, f"{len(ids)}", f'{{"n":{len(ids)}}}'))
+        await ledger.let_pass(0.001)
+    everything = await ledger.store.events()
+    rows, place = await ledger.store.skim_events("paid")
+    assert (rows, place) == ([each for each in everything if each.name == "paid"], None)
+    rows, place = await ledger.store.skim_events("paid", window=3)
+    assert ([each.id for each in rows], place) == ([ids[5]], (everything[2].created_at, ids[3]))
+    rows, place = await ledger.store.skim_events("paid", before=place, window=3)
+    assert ([each.payload for each in rows], place) == (['{"n":2}', '{"n":0}'], (everything[5].created_at, ids[0]))
+    assert await ledger.store.skim_events("paid", before=place, window=3) == ([], None)
+    assert await ledger.store.skim_events("\0") == ([], None)

@@ -156,7 +156,8 @@ function Nothing({ narrowed, list, clear }: { readonly narrowed: boolean; readon
         </Allowed>
       }
     >
-      Enqueue one from Python (<code>welcome.enqueue(user_id=7)</code>), on the command line (<code>headrace enqueue</code>), or here.
+      Enqueue one from Python (<code>welcome.enqueue(user_id=7)</code>), on the command line (
+      <code>headrace enqueue tasks:app tasks.welcome user_id=7</code>), or here.
     </Empty>
   );
 }

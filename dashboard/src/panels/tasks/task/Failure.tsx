@@ -1,14 +1,23 @@
+import { useEffect } from "react";
+
 import type { wire } from "@/api";
 import { Section, Time } from "@/ui";
 import { useQueryState } from "@/url/queryState";
 
 import { Timeline } from "../timeline/Timeline";
 import { Traceback } from "../traceback/Traceback";
+import type { Earlier } from "./earlier";
 import styles from "./Task.module.css";
 
 /** Every execution, and the error of one of them: the last that has one, unless another was chosen. */
-export function Failure({ task }: { readonly task: wire.TaskDetail }) {
+export function Failure({ task, earlier }: { readonly task: wire.TaskDetail; readonly earlier: Earlier }) {
   const [written, setWritten] = useQueryState("attempt", "");
+  const { hasMore, isLoading, problem, load } = earlier;
+  // An address may name one that was long ago.
+  const isBefore = /^\d+$/.test(written) && Number(written) < (task.attempts[0]?.claim_no ?? 0);
+  useEffect(() => {
+    if (isBefore && hasMore && !isLoading && problem === null) load();
+  });
   const failing = task.attempts.filter((attempt) => attempt.error !== null || attempt.traceback !== null);
   const chosen = failing.find((attempt) => String(attempt.claim_no) === written);
   // A task that succeeded at last is not looked at for how it failed before.
@@ -36,7 +45,7 @@ export function Failure({ task }: { readonly task: wire.TaskDetail }) {
         </Section>
       )}
       <Section title="Timeline">
-        <Timeline task={task} active={shown?.claim_no ?? null} choose={choose} />
+        <Timeline task={task} active={shown?.claim_no ?? null} choose={choose} earlier={earlier} />
       </Section>
     </>
   );

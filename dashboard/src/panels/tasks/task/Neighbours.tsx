@@ -38,7 +38,13 @@ export function Neighbours({ task }: { readonly task: wire.TaskDetail }) {
           {task.trace_id !== null && (
             <Fact name="Trace">
               <span className={styles.trace}>
-                <code>{task.trace_id}</code>
+                {task.trace_url === null ? (
+                  <code>{task.trace_id}</code>
+                ) : (
+                  <a href={task.trace_url} target="_blank" rel="noreferrer">
+                    <code>{task.trace_id}</code>
+                  </a>
+                )}
                 <Copy text={task.trace_id} label="the trace id" />
               </span>
             </Fact>

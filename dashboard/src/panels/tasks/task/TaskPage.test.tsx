@@ -76,6 +76,7 @@ function detail(more: Partial<wire.TaskDetail> = {}): wire.TaskDetail {
     job_name: null,
     schedule: null,
     trace_id: null,
+    trace_url: null,
     reenqueued_from: null,
     ...more,
   };
@@ -205,6 +206,13 @@ it("leads to its job, its neighbours and what it was copied from", async () => {
   expect(within(where).getByRole("link", { name: "#3" })).toHaveAttribute("href", "/tasks/3");
   expect(within(where).getByRole("link", { name: "at night" })).toHaveAttribute("href", "/schedules/at%20night");
   expect(within(where).getByText("abc")).toBeVisible();
+  expect(within(where).queryByRole("link", { name: "abc" })).toBeNull();
+});
+
+it("leads to its trace where the server knows where traces are looked at", async () => {
+  open(detail({ trace_id: "abc", trace_url: "https://jaeger.example.org/trace/abc" }));
+  const where = await screen.findByRole("region", { name: "Where it belongs" });
+  expect(within(where).getByRole("link", { name: "abc" })).toHaveAttribute("href", "https://jaeger.example.org/trace/abc");
 });
 
 it("says that there is no such task", async () => {
@@ -245,4 +253,42 @@ it("shows progress and lines as they are said", async () => {
   await userEvent.click(screen.getByRole("checkbox", { name: "Only lines with it" }));
   expect(log).not.toHaveTextContent("first");
   expect(screen.getByRole("link", { name: "Download" })).toHaveAttribute("href", "/api/v1/tasks/5/logs/download");
+});
+
+it("says what each colour of the timeline means", async () => {
+  open(detail());
+  const timeline = await screen.findByRole("region", { name: "Timeline" });
+  const said = [...timeline.querySelectorAll("li")].map((item) => item.textContent.trim());
+  expect(said).toEqual(["waiting", "claimed, not started", "running", "succeeded", "failed"]);
+});
+
+it("reads the executions before the last ones when they are asked for", async () => {
+  const many = (from: number, to: number): wire.AttemptShown[] => Array.from({ length: to - from + 1 }, (_, n) => attempt(from + n));
+  const pages = (asked: Asked): Response => {
+    const cursor = new URLSearchParams(asked.query).get("cursor");
+    const [items, next] = cursor === null ? [many(4, 33), "c1"] : cursor === "c1" ? [many(1, 3), null] : [[], null];
+    return Response.json(items, { headers: next === null ? {} : { Link: `</api/v1/tasks/5/attempts?limit=500&cursor=${next}>; rel="next"` } });
+  };
+  const long = detail({ attempt: 33, max_attempts: 100, attempts: many(7, 33), more_attempts: true });
+  const answers = { "GET /api/v1/tasks/5": long, "GET /api/v1/tasks/5/logs": { items: [], next: null }, "GET /api/v1/tasks/5/attempts": pages };
+  const { server } = renderPage(<Component />, { path: "/tasks/:id", at: "/tasks/5", session: viewer, answers });
+  // By their elements: to look for roles among so many takes seconds.
+  const rows = (): number => document.querySelectorAll("table tbody tr").length;
+  await userEvent.click(await screen.findByText("2 earlier ones, and more before them"));
+  expect(rows()).toBe(27);
+  await userEvent.click(screen.getByText("Earlier ones"));
+  await waitFor(() => expect(rows()).toBe(30));
+  await userEvent.click(screen.getByText("Earlier ones"));
+  await waitFor(() => expect(rows()).toBe(33));
+  expect(screen.queryByText("Earlier ones")).toBeNull();
+  expect(server.requests.filter((asked) => asked.path.endsWith("/attempts"))).toHaveLength(2);
+}, 20_000);
+
+it("finds the execution that an address names, however long ago it was", async () => {
+  const last = [attempt(301)];
+  const first = [attempt(1), attempt(2), attempt(301)];
+  const long = detail({ attempts: last, more_attempts: true, error: { error_class: "builtins.TimeoutError", message: "no answer 301" } });
+  const answers = { "GET /api/v1/tasks/5": long, "GET /api/v1/tasks/5/logs": { items: [], next: null }, "GET /api/v1/tasks/5/attempts": first };
+  renderPage(<Component />, { path: "/tasks/:id", at: "/tasks/5?attempt=2", session: viewer, answers });
+  expect(await screen.findByText("no answer 2")).toBeVisible();
 });

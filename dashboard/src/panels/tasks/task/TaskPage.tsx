@@ -17,6 +17,7 @@ import { ENDED, useAllowed, useCancel, useRemove, useRetry } from "./acts";
 import { ClearDialog } from "./ClearDialog";
 import { DecideDialog } from "./DecideDialog";
 import { Arguments, Details } from "./Details";
+import { useEarlier } from "./earlier";
 import { Explain } from "./Explain";
 import { Failure } from "./Failure";
 import { Neighbours } from "./Neighbours";
@@ -45,7 +46,8 @@ export function Component() {
 function TaskShown({ id }: { readonly id: number }) {
   const query = useTask(id);
   const update = useLive({ kind: "task", id }, "task_update");
-  const task = query.data === undefined ? undefined : withUpdate(query.data, update);
+  const [known, earlier] = useEarlier(id, query.data);
+  const task = known === undefined ? undefined : withUpdate(known, update);
   const allowed = useAllowed(task);
   const retry = useRetry(id);
   const cancel = useCancel(id);
@@ -144,7 +146,7 @@ function TaskShown({ id }: { readonly id: number }) {
       <div className={styles.columns}>
         <div className={styles.main}>
           {showsWhy && <Explain task={task} />}
-          <Failure task={task} />
+          <Failure task={task} earlier={earlier} />
           {task.has_result && task.state === "completed" && <Result task={task} />}
           <LogPanel task={task} ended={ENDED.has(task.state)} />
         </div>

@@ -2,9 +2,10 @@ import { useState } from "react";
 import { Link } from "react-router";
 
 import type { wire } from "@/api";
-import { Button, durationText, localTime, StateBadge, Time, toneOf, useNow, utcTime } from "@/ui";
+import { Button, durationText, localTime, Problem, StateBadge, Time, toneOf, useNow, utcTime } from "@/ui";
 import { classes } from "@/ui/classes";
 
+import type { Earlier } from "../task/earlier";
 import { axisOf, rowsOf, secondsOf, type Axis, type Segment, type TimelineRow } from "./layout";
 import styles from "./Timeline.module.css";
 
@@ -14,6 +15,8 @@ interface TimelineProps {
   readonly active: number | null;
   /** Show the error of this execution. */
   choose(claim: number): void;
+  /** Executions before those of the task. */
+  readonly earlier: Earlier;
 }
 
 /** A task that sleeps and wakes has thousands of executions; the last ones are the ones to see. */
@@ -28,7 +31,7 @@ function Moving(props: TimelineProps) {
   return <Drawn {...props} now={useNow()} />;
 }
 
-function Drawn({ task, active, choose, now }: TimelineProps & { readonly now: number }) {
+function Drawn({ task, active, choose, earlier, now }: TimelineProps & { readonly now: number }) {
   const [all, setAll] = useState(false);
   const rows = rowsOf(task, now);
   const hidden = all ? 0 : Math.max(0, rows.length - SHOWN);
@@ -40,9 +43,15 @@ function Drawn({ task, active, choose, now }: TimelineProps & { readonly now: nu
     <div className={styles.timeline}>
       {hidden > 0 && (
         <Button kind="quiet" onClick={() => setAll(true)}>
-          {hidden.toLocaleString()} earlier ones
+          {hidden.toLocaleString()} earlier ones{earlier.hasMore && ", and more before them"}
         </Button>
       )}
+      {hidden === 0 && earlier.hasMore && (
+        <Button kind="quiet" busy={earlier.isLoading} onClick={earlier.load}>
+          Earlier ones
+        </Button>
+      )}
+      {earlier.problem !== null && <Problem error={earlier.problem} retry={earlier.load} />}
       <table className={styles.table}>
         <caption className="visually-hidden">Every execution of this task, with its times</caption>
         <thead>
@@ -186,6 +195,9 @@ function Legend({ hasBreaks }: { readonly hasBreaks: boolean }) {
       </li>
       <li>
         <span className={classes(styles.key, styles.running, styles.active)} /> running
+      </li>
+      <li>
+        <span className={classes(styles.key, styles.running, styles.good)} /> succeeded
       </li>
       <li>
         <span className={classes(styles.key, styles.running, styles.bad)} /> failed

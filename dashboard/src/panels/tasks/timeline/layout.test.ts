@@ -41,6 +41,7 @@ function task(more: Partial<TimelineTask>): TimelineTask {
     claimed_at: null,
     finished_at: null,
     attempts: [],
+    more_attempts: false,
     ...more,
   };
 }
@@ -53,6 +54,12 @@ function bars(given: TimelineTask, at = 100): string[][] {
 }
 
 describe("rows", () => {
+  it("does not know since when the first one waited where others were before it", () => {
+    const cut = task({ run_no: 2, attempts: [attempt(7, [31, 31, 32], { run_no: 2 })], more_attempts: true, finished_at: iso(32) });
+    expect(bars(cut)[0]?.some((each) => each.startsWith("waiting"))).toBe(false);
+    expect(bars({ ...cut, more_attempts: false })[0]?.some((each) => each.startsWith("waiting"))).toBe(true);
+  });
+
   it("are one for each execution: waiting, claimed, running", () => {
     const given = task({ attempts: [attempt(1, [2, 3, 5]), attempt(2, [9, 9.5, 12], { state: "succeeded" })], finished_at: iso(12) });
     expect(bars(given)).toEqual([

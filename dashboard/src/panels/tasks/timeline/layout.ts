@@ -21,7 +21,7 @@ export interface TimelineRow {
 
 export type TimelineTask = Pick<
   wire.TaskDetail,
-  "state" | "run_no" | "created_at" | "enqueued_at" | "eligible_at" | "claimed_at" | "finished_at" | "attempts"
+  "state" | "run_no" | "created_at" | "enqueued_at" | "eligible_at" | "claimed_at" | "finished_at" | "attempts" | "more_attempts"
 >;
 
 const HELD: ReadonlySet<string> = new Set(["claimed", "running", "paused", "cancelling"]);
@@ -30,8 +30,8 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", 
 export function rowsOf(task: TimelineTask, now: number): readonly TimelineRow[] {
   const rows: TimelineRow[] = [];
   // From when on it waits for its next execution; null where that is not known.
-  let since: number | null = Date.parse(task.created_at);
-  let run = 1;
+  let since: number | null = task.more_attempts ? null : Date.parse(task.created_at);
+  let run = task.more_attempts ? (task.attempts[0]?.run_no ?? 1) : 1;
   for (const attempt of task.attempts) {
     if (attempt.run_no !== run) {
       // Somebody let it run again: when is known of the last run alone.

@@ -38,8 +38,15 @@ SELECT e.id, e.name, e.key, e.payload, e.created_at FROM headrace.events e
 WHERE e.created_at <= $1::timestamptz AND (e.created_at, e.id) < ($1, $2::bigint)
 ORDER BY e.created_at DESC, e.id DESC LIMIT $3::integer;
 
--- name: events_of_name
--- Those of one name, and of one key where it is given, by the index on both.
+-- name: events_of_key
+-- Those of one key of a name, by the index on both.
 SELECT e.id, e.name, e.key, e.payload, e.created_at FROM headrace.events e
-WHERE e.name = $4::text AND ($5::text IS NULL OR e.key = $5) AND (e.created_at, e.id) < ($1::timestamptz, $2::bigint)
+WHERE e.name = $4::text AND e.key = $5::text AND (e.created_at, e.id) < ($1::timestamptz, $2::bigint)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $3::integer;
+
+-- name: skim_events
+-- The last of all names, by the index on their time; what they hold only of the one that is looked for.
+SELECT e.id, e.name, e.key, CASE WHEN e.name = $4::text THEN e.payload END AS payload, e.created_at
+FROM headrace.events e
+WHERE e.created_at <= $1::timestamptz AND (e.created_at, e.id) < ($1, $2::bigint)
 ORDER BY e.created_at DESC, e.id DESC LIMIT $3::integer;

@@ -130,12 +130,15 @@ SELECT s.state, c.n::integer FROM unnest($1::text[]) AS s(state) CROSS JOIN LATE
 ) AS c WHERE c.n > 0;
 
 -- name: waiting_retries
--- Among the first by their time, up to a cap.
-SELECT count(*) FILTER (WHERE d.lane = 1)::integer FROM (
-    SELECT t.lane FROM headrace.tasks t
+-- Among the first by their time, up to a cap. One that was put back since its last failure waits for something else.
+SELECT count(*)::integer FROM (
+    SELECT t.id, t.lane, t.attempt, t.claim_no, t.eligible_at FROM headrace.tasks t
     WHERE t.state = 'pending' AND t.ready_at IS NULL AND t.waiting_on IS NULL
     ORDER BY t.eligible_at LIMIT $1::integer
-) AS d;
+) AS d
+WHERE d.lane = 1 AND d.attempt > 0 AND d.eligible_at > (SELECT clock_timestamp()) AND (d.claim_no <= d.attempt OR EXISTS (
+    SELECT FROM headrace.attempts a WHERE a.task = d.id AND a.claim_no = d.claim_no AND a.charged
+));
 
 -- name: append_logs
 -- Log lines; one that was sent twice is kept once.

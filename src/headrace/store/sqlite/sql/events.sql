@@ -132,8 +132,15 @@ SELECT id, name, key, payload, created_at FROM headrace_events INDEXED BY headra
 WHERE created_at <= :at AND (created_at, id) < (:at, :id)
 ORDER BY created_at DESC, id DESC LIMIT :limit
 
--- name: events_of_name
--- Those of one name, and of one key where it is given, by the index on both.
+-- name: events_of_key
+-- Those of one key of a name, by the index on both.
 SELECT id, name, key, payload, created_at FROM headrace_events INDEXED BY headrace_events_name
-WHERE name = :event AND (:key IS NULL OR key = :key) AND (created_at, id) < (:at, :id)
+WHERE name = :event AND key = :key AND (created_at, id) < (:at, :id)
+ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: skim_events
+-- The last of all names, by the index on their time; what they hold only of the one that is looked for.
+SELECT id, name, key, CASE WHEN name = :event THEN payload END, created_at
+FROM headrace_events INDEXED BY headrace_events_created
+WHERE created_at <= :at AND (created_at, id) < (:at, :id)
 ORDER BY created_at DESC, id DESC LIMIT :limit

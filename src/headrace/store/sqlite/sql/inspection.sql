@@ -44,13 +44,15 @@ SELECT count(*) FROM (
 )
 
 -- name: waiting_retries
--- Among the first by their time, up to the cap.
+-- Among the first by their time, up to the cap. One that was put back since its last failure waits for something else.
 SELECT count(*) FROM (
-    SELECT lane FROM headrace_tasks INDEXED BY headrace_tasks_due
+    SELECT id, lane, attempt, claim_no, eligible_at FROM headrace_tasks INDEXED BY headrace_tasks_due
     WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL
     LIMIT :cap
-)
-WHERE lane = 1
+) AS d
+WHERE d.lane = 1 AND d.attempt > 0 AND d.eligible_at > :now AND (d.claim_no <= d.attempt OR EXISTS (
+    SELECT 1 FROM headrace_attempts AS a WHERE a.task = d.id AND a.claim_no = d.claim_no AND a.charged
+))
 
 -- name: logs
 -- NULL claim: of all attempts.

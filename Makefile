@@ -7,9 +7,12 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 PYTHON_RUN := .venv/bin/python
 # More arguments for pytest: make test ARGS="-k retry"
 ARGS ?=
-# How many processes share the tests, each with its own PostgreSQL; 0 runs them in one.
-WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
-PYTEST := $(PYTHON_RUN) -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
+# How many processes share the tests, each with its own PostgreSQL; 0 runs them in one. Half of their time tests wait, for
+# processes, leases and disks, so there are two a core; at full size they work, and there is one.
+CORES := $(shell nproc 2>/dev/null || echo 2)
+test: WORKERS ?= $(shell expr 2 \* $(CORES))
+test-all: WORKERS ?= $(CORES)
+PYTEST = $(PYTHON_RUN) -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 # make test-all ONLY_SIZED=1 leaves out what make test has already run at its only size.
 ONLY_SIZED ?=
 
@@ -27,7 +30,7 @@ dashboard: ## Build the dashboard into the server (node of the machine, or from 
 dashboard-check: ## Check the dashboard's types and run its unit tests
 	@sh tools/dashboard check
 
-test: ## Run the tests, one process a core (each starts a private PostgreSQL)
+test: ## Run the tests, two processes a core (each starts a private PostgreSQL)
 	@sh tools/install test
 	@HEADRACE_TEST_SIZE=small HEADRACE_HYPOTHESIS_PROFILE="$${HEADRACE_HYPOTHESIS_PROFILE:-repeatable}" $(PYTEST) $(ARGS)
 

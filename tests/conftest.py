@@ -1,5 +1,6 @@
 """What every test may use. The parts live in tests/support, one concern a module."""
 
+import gc
 import os
 import signal
 
@@ -25,3 +26,9 @@ settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS_PROFILE", "repeatable"
 # tests start be: those who are interrupted by a test must hear it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -63,14 +63,15 @@ def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
 def _look_at(text: str) -> None:
     """It stays, with the address shown: its pages, or the word that they are not built, and what it has done."""
     url = re.findall(r"http://127\.0\.0\.1:\d+", text)[-1]
-    page = httpx.get(url, headers={"Accept": "text/html"})
+    page = httpx.get(url, headers={"Accept": "text/html"}, timeout=_PATIENCE)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "Headrace" in page.text
-    jobs = httpx.get(f"{url}/api/v1/jobs").json()["items"]
+    jobs = httpx.get(f"{url}/api/v1/jobs", timeout=_PATIENCE).json()["items"]
     assert ("album", "completed") in [(job["name"], job["state"]) for job in jobs]
-    wait_until(
-        lambda: any(worker["state"] != "stopped" for worker in httpx.get(f"{url}/api/v1/workers").json()), timeout=60
-    )
+    with httpx.Client(base_url=url, timeout=_PATIENCE) as client:
+        wait_until(
+            lambda: any(worker["state"] != "stopped" for worker in client.get("/api/v1/workers").json()), timeout=60
+        )
 
 
 def test_without_the_libraries_for_tables_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

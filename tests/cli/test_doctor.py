@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from headrace.store import migrations
 from headrace.store.base import StoreFacts
 from headrace.testing.store_conformance.ledger import Ledger, failed_for_good
 from tests.cli.shell import Shell, environment
+from tests.support.postgres import PostgresServer
 
 FACTS = StoreFacts(
     product="PostgreSQL", version=(15, 3), durable=True, durability="fsync=on", size=0, connections=5,
@@ -49,18 +50,29 @@ def found(shell: Shell, level: str, check: str, *words: str) -> dict[str, str]:
     return matching[0]
 
 
-def test_nothing_is_wrong(either_shell: Shell):
+@pytest.fixture
+def durable_shell(request: pytest.FixtureRequest, either_shell: Shell) -> Iterator[Shell]:
+    """On a server that forces to the disk, which others of these tests do without."""
+    if either_shell.url.startswith("sqlite:"):
+        yield either_shell
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    with server.forcing():
+        yield either_shell
+
+
+def test_nothing_is_wrong(durable_shell: Shell):
     async def work(ledger: Ledger) -> None:
         await ledger.register("a", lease=600.0, queues=())
-        await ledger.enqueue_one(f"{either_shell.module}.double", arguments='{"n":1}')
+        await ledger.enqueue_one(f"{durable_shell.module}.double", arguments='{"n":1}')
 
-    either_shell.ledger(work)
-    code, everything = findings(either_shell, either_shell.target)
+    durable_shell.ledger(work)
+    code, everything = findings(durable_shell, durable_shell.target)
     assert (code, {finding["level"] for finding in everything}) == (OK, {"ok"})
     assert {"python", "sqlite", "app", "url", "schema", "server", "clock", "workers", "names", "ledger"} <= {
         finding["check"] for finding in everything
     }
-    code, out, _ = either_shell("doctor")
+    code, out, _ = durable_shell("doctor")
     assert code == OK
     assert out.endswith("nothing is wrong\n")
 

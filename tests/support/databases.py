@@ -22,6 +22,7 @@ import pytest
 from headrace.store import migrations
 from tests.support.parts import missing
 from tests.support.postgres import PostgresMissing, PostgresServer, PrivatePostgres, running_server
+from tests.support.sizes import FULL
 
 _NUMBERS = itertools.count(1)
 _POSTGRES_FIXTURES = {"postgres_server", "private_postgres", "postgres_url"}
@@ -30,7 +31,7 @@ _POSTGRES_FIXTURES = {"postgres_server", "private_postgres", "postgres_url"}
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     try:
-        running = running_server()
+        running = running_server(fsync=FULL)
         server = running.__enter__()
     except PostgresMissing as absent:
         missing("postgres", str(absent))

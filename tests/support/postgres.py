@@ -1,7 +1,10 @@
 """A private PostgreSQL server: found, started on a free port, stopped, killed and restarted by tests.
 
 PostgreSQL refuses to run as root, so as root it runs as `postgres` or `nobody`, with its data in a temporary folder
-that this user owns. fsync stays on: the tests are about durability.
+that this user owns.
+
+Tests kill processes, never the machine: what a killed server has written is in the system's memory and stays there. So
+nothing need be forced to the disk (`fsync=False`), but for the figures of the benchmarks and the proofs at full size.
 """
 
 import contextlib
@@ -9,6 +12,7 @@ import importlib.util
 import os
 import pwd
 import random
+import re
 import shutil
 import signal
 import socket
@@ -16,11 +20,13 @@ import subprocess
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, LiteralString, Self
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
+
+from tests.support.waiting import wait_until
 
 type StopMode = Literal["fast", "immediate"]
 
@@ -38,6 +44,7 @@ class PostgresServer:
     """One server. `url()` is all that an external one (HEADRACE_TEST_POSTGRES_URL) can do; `controlled` tells."""
 
     controlled = False
+    _strategy: LiteralString = ""  # how a database is copied: the server's own choice
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
@@ -53,7 +60,7 @@ class PostgresServer:
         return psycopg.connect(self.url(database), autocommit=True)
 
     def create_database(self, name: str, template: str | None = None) -> str:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}" + self._strategy)
         with self.connect() as connection:
             connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template or "template1")))
         return self.url(name)
@@ -74,13 +81,22 @@ class PostgresServer:
         assert ended is not None
         return ended[0]
 
+    @contextlib.contextmanager
+    def forcing(self) -> Generator[None]:
+        """Has what is committed forced to the disk, as in production. An external server is as its owner wants it."""
+        yield
+
 
 class PrivatePostgres(PostgresServer):
     """A server of this test run, in its own temporary folder."""
 
     controlled = True
 
-    def __init__(self, binaries: Path) -> None:
+    def __init__(self, binaries: Path, *, fsync: bool = True) -> None:
+        self._fsync = fsync
+        if not fsync:
+            # Files are copied after a checkpoint, which forces nothing here; the other way writes each page to the log.
+            self._strategy = " STRATEGY FILE_COPY" if _knows_strategies(binaries) else ""
         self._owner = _unprivileged_owner()
         self.directory = _temporary_directory(self._owner)
         self.port = _free_port()
@@ -96,6 +112,10 @@ class PrivatePostgres(PostgresServer):
                 "initdb", "--pgdata", str(self._data), "--username=headrace", "--auth=trust", "--encoding=UTF8",
                 "--locale=C", "--no-sync",
             )  # fmt: skip
+            if not self._fsync:
+                # In the file, where a test may overrule it while the server runs; an option would stay.
+                with (self._data / "postgresql.conf").open("a") as settings:
+                    settings.write("\nfsync = off\nfull_page_writes = off\n")
             self._watcher = _watch(self._data, self.directory)
             self.start()
         except BaseException:
@@ -134,6 +154,27 @@ class PrivatePostgres(PostgresServer):
     def restart(self, mode: StopMode = "fast") -> None:
         self.stop(mode)
         self.start()
+
+    @contextlib.contextmanager
+    def forcing(self) -> Generator[None]:
+        before = self._told("fsync")
+        self._overrule("SET fsync TO on", then="on")
+        try:
+            yield
+        finally:
+            self._overrule("RESET fsync", then=before)
+
+    def _overrule(self, change: LiteralString, *, then: str) -> None:
+        with self.connect() as connection:
+            connection.execute(sql.SQL("ALTER SYSTEM ") + sql.SQL(change))
+            connection.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: self._told("fsync") == then)
+
+    def _told(self, setting: str) -> str:
+        with self.connect() as connection:
+            told = connection.execute("SELECT current_setting(%s)", [setting]).fetchone()
+        assert told is not None
+        return told[0]
 
     def is_running(self) -> bool:
         try:
@@ -193,13 +234,18 @@ class PrivatePostgres(PostgresServer):
 
 
 @contextlib.contextmanager
-def running_server() -> Generator[PostgresServer]:
+def running_server(*, fsync: bool) -> Generator[PostgresServer]:
     """The server HEADRACE_TEST_POSTGRES_URL names, or a private one."""
     if external := os.environ.get("HEADRACE_TEST_POSTGRES_URL"):
         yield PostgresServer(external)
         return
-    with PrivatePostgres(find_binaries()) as server:
+    with PrivatePostgres(find_binaries(), fsync=fsync) as server:
         yield server
+
+
+def _knows_strategies(binaries: Path) -> bool:
+    said = subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
+    return int(re.findall(r"\d+", said)[0]) >= 15
 
 
 def find_binaries() -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import PrivatePostgres, find_binaries
+from tests.support.sizes import sized
 from tests.support.waiting import eventually, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,8 +178,10 @@ def test_a_private_server_keeps_what_was_committed_over_a_crash_and_ends_with_it
     private_postgres: PrivatePostgres, postgres_url: str
 ) -> None:
     database = postgres_url.rpartition("/")[2]
-    with private_postgres.connect(database) as connection:
+    with private_postgres.forcing(), private_postgres.connect() as connection:
         assert connection.execute("SHOW fsync").fetchone() == ("on",)
+    with private_postgres.connect(database) as connection:
+        assert connection.execute("SHOW fsync").fetchone() == (sized(small="off", full="on"),)
         connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
         first = private_postgres.pid
         assert private_postgres.kill_backends(database) == 1

@@ -55,9 +55,7 @@ class Bench:
 
 @contextlib.asynccontextmanager
 async def opened(bench: Bench) -> AsyncIterator[Store]:
-    """The store, open, with its schema, for the time of a test."""
-    if bench.store.dialect == "postgresql":
-        await bench.store.upgrade()
+    """The store, open, for the time of a test."""
     await bench.store.open()
     try:
         yield bench.store

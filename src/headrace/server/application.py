@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from importlib import import_module
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
+from starlette.routing import BaseRoute
 
 from headrace._version import __version__
 from headrace.app import App
@@ -93,8 +95,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
     problems.install(api)
     openapi.describe(api)
     _surround(api, options, authenticate)
-    for module, prefix in _ROUTERS:
-        api.include_router(_router(module), prefix=prefix, dependencies=[Depends(known_parameters)])
+    api.router.routes.extend(_routes())
     api.router.default = Dashboard(api.router.default)
     return api
 
@@ -118,5 +119,11 @@ def _surround(api: FastAPI, options: ServerOptions, authenticate: Authenticator 
     api.add_middleware(RequestIds)
 
 
-def _router(module: str) -> APIRouter:
-    return import_module(f"headrace.server.{module}").router
+@cache
+def _routes() -> list[BaseRoute]:
+    """Made once: to work out what each of them takes is most of what an application costs, and they keep nothing."""
+    together = APIRouter()
+    for module, prefix in _ROUTERS:
+        router: APIRouter = import_module(f"headrace.server.{module}").router
+        together.include_router(router, prefix=prefix, dependencies=[Depends(known_parameters)])
+    return together.routes

@@ -12,7 +12,7 @@ from headrace.server.live.pace import Pace
 from tests.server.live.watching import closed, numbers, receive, receive_until, streaming, watching
 from tests.server.live.writing import Writer, store_of
 from tests.server.serving import Serve, listening
-from tests.support.waiting import eventually
+from tests.support.waiting import CEILING, eventually
 
 
 @pytest.mark.requirement("R90")
@@ -48,7 +48,7 @@ async def test_event_streams_refuse_with_problems(serve_sqlite: Serve) -> None:
     async with serve_sqlite() as server, listening(server.api) as url, store_of(server.app) as store:
         writer = await Writer.begin(store, owner="user")
         answers: list[tuple[int, str]] = []
-        async with httpx.AsyncClient(base_url=f"{url}/api/v1/live") as client:
+        async with httpx.AsyncClient(base_url=f"{url}/api/v1/live", timeout=CEILING) as client:
             for path, who in (
                 (f"/jobs/{writer.job}/logs", None),
                 (f"/tasks/{writer.task}", "other"),
@@ -146,7 +146,7 @@ async def test_nobody_takes_all_places(serve_sqlite: Serve, auth: bool) -> None:
             assert (await anext(second))["id"] == "0"
             async with watching(url, path, secret) as third:
                 assert await closed(third) == 4429
-            async with httpx.AsyncClient(base_url=url, headers=headers) as client:
+            async with httpx.AsyncClient(base_url=url, headers=headers, timeout=CEILING) as client:
                 refused = await client.get(f"/api/v1/live/jobs/{writer.job}/logs")
             if auth:
                 async with watching(url, path, server.secrets["admin"]) as other:

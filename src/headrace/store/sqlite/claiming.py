@@ -5,13 +5,16 @@ from typing import Any
 
 import orjson
 
+from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Ref, Want
-from headrace.store.base import Started
+from headrace.store.base import RETRIES, Started
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.riding import Offer, stand
 from headrace.store.watching import task_topic
 
 _PROMOTED_AT_ONCE = 500
+_PROMOTED_BRIEFLY = 50
+_FEW = 10
 _LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
 
 
@@ -21,9 +24,12 @@ def refs_json(refs: Iterable[Ref]) -> str:
 
 def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
     """Make due tasks ready; how many."""
-    queues = transaction.rows("promote_due", {"now": transaction.now, "limit": limit})
-    transaction.wakes.update(queue for (queue,) in queues)
-    return len(queues)
+    [(ids, new, retries)] = transaction.rows("due_tasks", {"now": transaction.now, "limit": limit})
+    if ids == "[]":
+        return 0
+    transaction.wakes.update(orjson.loads(new))
+    transaction.wakes.update(RETRIES + queue for queue in set(orjson.loads(retries)))
+    return transaction.run("promote_due", {"now": transaction.now, "ids": ids})
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
@@ -53,7 +59,8 @@ def _promising(transaction: Transaction, wants: Sequence[Want]) -> list[Want]:
     """Those that will find something, once what is due is ready."""
     parameters = (orjson.dumps([(want.queue, want.pool, int(want.lane)) for want in wants]).decode(),)
     [(due, places)] = transaction.rows("outlook", parameters)
-    if due is not None and due <= transaction.now and promote(transaction):
+    at_once = _PROMOTED_BRIEFLY if _is_brief(wants) else _PROMOTED_AT_ONCE
+    if due is not None and due <= transaction.now and promote(transaction, at_once):
         [(_, places)] = transaction.rows("outlook", parameters)
     return [wants[place] for place in orjson.loads(places)]
 
@@ -94,10 +101,18 @@ def start(transaction: Transaction, worker: str, refs: Sequence[Ref], executor: 
     return answers
 
 
+def _is_brief(wants: Sequence[Want]) -> bool:
+    """Whether it takes a few new tasks and nothing else. Such a claim goes first, in a transaction of its own: in a
+    storm of retries it would share that of a finish, and new work would wait until dozens of outcomes are written.
+    """
+    return all(want.lane is Lane.PRIMARY for want in wants) and sum(want.n for want in wants) <= _FEW
+
+
 class Claiming(Part):
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
         return await self.database.write(
             lambda transaction: claim(transaction, worker, wants),
+            urgent=_is_brief(wants),
             verb="claim",
             unheard=lambda claims: lambda transaction: give_back(transaction, worker, claims),
         )

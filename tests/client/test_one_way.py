@@ -131,7 +131,7 @@ def die_while_moving(app: App) -> None:
     with closing(own_connection(app)) as connection:
         if app.url.startswith("sqlite"):
             queries, now = load_queries("headrace.store.sqlite.sql"), int(time.time() * 1e6)
-            ids, _ = connection.execute(queries["due_tasks"], {"now": now, "limit": 25}).fetchone()
+            ids, _, _ = connection.execute(queries["due_tasks"], {"now": now, "limit": 25}).fetchone()
             moved = connection.execute(queries["promote_due"], {"now": now, "ids": ids}).rowcount
         else:
             query = load_queries("headrace.store.postgres.sql")["promote"].replace("$1", "%s")

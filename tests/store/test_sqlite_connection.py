@@ -2,20 +2,13 @@
 
 import asyncio
 import os
-import sqlite3
-import threading
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from headrace.core.lanes import Lane
-from headrace.core.task import NewTask, Want
+from headrace.core.task import NewTask
 from headrace.store.base import StoreOptions
 from headrace.store.sqlite import SQLiteStore
-from headrace.store.sqlite.connection import Transaction
-from headrace.store.sqlite.thread import Thread
 
 
 async def test_a_database_in_memory_is_one_for_reads_and_writes() -> None:
@@ -103,42 +96,3 @@ async def test_a_file_is_opened_again_with_what_it_had(tmp_path: Path) -> None:
             assert await store.schema_revision() is not None
         finally:
             await store.close()
-
-
-async def test_a_claim_of_a_few_new_tasks_goes_before_batches_that_wait_and_shares_with_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a storm of retries a finish stands in line for most of the time."""
-    transactions: list[list[str]] = []
-    write_together = Thread._write_together
-
-    def noted(thread: Thread, connection: sqlite3.Connection, *, only_urgent: bool) -> Any:
-        done, error = write_together(thread, connection, only_urgent=only_urgent)
-        transactions.append([job.verb for job in done])
-        return done, error
-
-    store = SQLiteStore(str(tmp_path / "x.db"), StoreOptions())
-    await store.open()
-    try:
-        await store.enqueue([NewTask(name="x")])
-        monkeypatch.setattr(Thread, "_write_together", noted)
-        begun, gate = threading.Event(), threading.Event()
-
-        def long(_: Transaction) -> None:
-            begun.set()
-            gate.wait(10)
-            time.sleep(0.02)  # nobody joins a transaction that has lasted so long
-
-        writing = [asyncio.create_task(store.database.write(long, verb="long"))]
-        await asyncio.to_thread(begun.wait, 10)
-        writing += [asyncio.create_task(store.database.write(lambda _: None, verb="batch")) for _ in range(2)]
-        await asyncio.sleep(0)
-        few = Want(queue="default", pool="coroutine", lane=Lane.PRIMARY, n=1)
-        claiming = asyncio.create_task(store.claim("w", [few]))
-        await asyncio.sleep(0)
-        gate.set()
-        assert len(await claiming) == 1
-        await asyncio.gather(*writing)
-    finally:
-        await store.close()
-    assert transactions == [["long"], ["claim"], ["batch", "batch"]]

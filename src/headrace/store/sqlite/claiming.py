@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 
-from headrace.core.lanes import Lane
 from headrace.core.task import ClaimedTask, Ref, Want
 from headrace.store.base import RETRIES, Started
 from headrace.store.sqlite.connection import Part, Transaction
@@ -13,8 +12,6 @@ from headrace.store.sqlite.riding import Offer, stand
 from headrace.store.watching import task_topic
 
 _PROMOTED_AT_ONCE = 500
-_PROMOTED_BRIEFLY = 50
-_FEW = 10
 _LONGEST_PAYLOAD = 16_384  # characters that are read together with other tasks
 
 
@@ -59,8 +56,7 @@ def _promising(transaction: Transaction, wants: Sequence[Want]) -> list[Want]:
     """Those that will find something, once what is due is ready."""
     parameters = (orjson.dumps([(want.queue, want.pool, int(want.lane)) for want in wants]).decode(),)
     [(due, places)] = transaction.rows("outlook", parameters)
-    at_once = _PROMOTED_BRIEFLY if _is_brief(wants) else _PROMOTED_AT_ONCE
-    if due is not None and due <= transaction.now and promote(transaction, at_once):
+    if due is not None and due <= transaction.now and promote(transaction):
         [(_, places)] = transaction.rows("outlook", parameters)
     return [wants[place] for place in orjson.loads(places)]
 
@@ -101,18 +97,10 @@ def start(transaction: Transaction, worker: str, refs: Sequence[Ref], executor: 
     return answers
 
 
-def _is_brief(wants: Sequence[Want]) -> bool:
-    """Whether it takes a few new tasks and nothing else. Such a claim goes first, in a transaction of its own: in a
-    storm of retries it would share that of a finish, and new work would wait until dozens of outcomes are written.
-    """
-    return all(want.lane is Lane.PRIMARY for want in wants) and sum(want.n for want in wants) <= _FEW
-
-
 class Claiming(Part):
     async def claim(self, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:
         return await self.database.write(
             lambda transaction: claim(transaction, worker, wants),
-            urgent=_is_brief(wants),
             verb="claim",
             unheard=lambda claims: lambda transaction: give_back(transaction, worker, claims),
         )

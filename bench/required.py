@@ -93,5 +93,7 @@ REQUIRED: tuple[Requirement, ...] = (
     _row("server", "storm_postgres", "wait of new work among 10,000 failing tasks, against none, PostgreSQL",
          "at most", 2, 1.5),
     _row("server", "storm_sqlite", "… SQLite", "at most", 2, 1.5),
+    _row("server", "live_throughput", "plain tasks drained beside 2,000 WebSocket clients, against none, PostgreSQL",
+         "at least", 0.8, 0.9),
 )
 # fmt: on

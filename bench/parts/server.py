@@ -1,7 +1,6 @@
-"""The server: tasks submitted over HTTP, and new work in a storm of retries."""
+"""The server: tasks submitted over HTTP, new work in a storm of retries, and tasks beside an audience."""
 
 import dataclasses
-import socket
 import time
 from dataclasses import dataclass, replace
 
@@ -13,11 +12,15 @@ from bench.results import Measure, Series
 from bench.stage import Failed, Run, Stage
 from bench.statistics import percentile
 from bench.subjects import CELERY, DRAMATIQ, HEADRACE, HEADRACE_SQLITE, Subject
+from bench.watching import drain_beside, free_port, listens
 
 _REQUESTS = 12_000
 _STORM = 10_000
 _ARRIVALS = 400
+_WATCHED = 120_000
+_CLIENTS = 2000
 _WARM = 20
+_UNDRAINED = "SELECT count(*) FROM headrace.tasks WHERE queue = 'default'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,7 @@ def measure(bench: Bench) -> Measured:
         "celery": tuple(_peer(CELERY, "celery", route) for route in ("def", "async")),
         "dramatiq": tuple(_peer(DRAMATIQ, "dramatiq", route) for route in ("def", "async")),
     }
-    bench.begin("server", bench.pairs * (4 + 1 + 4) + bench.size.pilots * 4)
+    bench.begin("server", bench.pairs * (4 + 1 + 4 + 2) + bench.size.pilots * 4)
     measures: dict[str, Measure] = {}
     beside: list[Series] = []
     requests = bench.size.tasks(_REQUESTS)
@@ -53,6 +56,7 @@ def measure(bench: Bench) -> Measured:
         beside.append(Series.of("headrace on SQLite FULL", "submits/s", [each.rate for each in figures]))
     for subject in (HEADRACE, HEADRACE_SQLITE):
         measures[f"storm_{subject.store}"] = _storm(bench, subject)
+    measures["live_throughput"] = _live(bench, beside)
     return Measured(measures=measures, beside=beside)
 
 
@@ -68,10 +72,10 @@ def _peer(subject: Subject, name: str, route: str) -> Subject:
 
 def submits(stage: Stage, subject: Subject, requests: int) -> Answered:
     """A server of its own, a crowd of clients, and a look into the store: every answered submit is there."""
-    port = _free_port()
+    port = free_port()
     subject = subject.using(subject.configuration, port=port, token=SECRET)
     with stage.fresh(subject) as run, run.crew() as crew:
-        run.wait_until(lambda: _listens(port), "the server", crew, 60.0)
+        run.wait_until(lambda: listens(port), "the server", crew, 60.0)
         crowd = dataclasses.replace(run, subject=replace(subject, adapter="submitter"))
         found = crowd.call("submit", requests)
         waiting = run.unfinished()
@@ -80,18 +84,6 @@ def submits(stage: Stage, subject: Subject, requests: int) -> Answered:
                 f"{subject.label}: {found['sent']} submits were answered, and {waiting} tasks are in the store"
             )
     return Answered(rate=found["rate"], p50=found["p50"], p99=found["p99"])
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.2)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 # The storm.
@@ -129,3 +121,27 @@ def _wait_for_retries(run: Run, storm: int) -> None:
         if time.monotonic() > deadline:
             raise Failed(f"{run.subject.label}: not all of {storm} tasks have failed once")
         time.sleep(0.05)
+
+
+# The audience.
+
+
+def _live(bench: Bench, beside: list[Series]) -> Measure:
+    """The same drain, server and messages with clients and without any."""
+    tasks, clients = bench.size.tasks(_WATCHED), bench.size.tasks(_CLIENTS) if bench.size.share < 1 else _CLIENTS
+    own = replace(HEADRACE, adapter="live", finished=None, unfinished=_UNDRAINED)
+    full = own.using(f"{clients:,} WebSocket clients", clients=clients)
+    empty = own.using("nobody watches", clients=0)
+    pairs = bench.pair(full, empty, lambda each: drain_beside(bench.stage, each, tasks))
+    if pairs:
+        watched, alone = [one for one, _ in pairs], [other for _, other in pairs]
+        cpu = "µs of CPU per task"
+        beside += [
+            Series.of("a drain beside WebSocket clients: messages", "messages/s", [one.delivered for one in watched]),
+            Series.of("… their server", "cores", [one.server for one in watched]),
+            Series.of("… the clients themselves", "cores", [one.clients for one in watched]),
+            Series.of("… worker and database", cpu, [one.drain.cpu * 1e6 for one in watched]),
+            Series.of("… the same without clients", cpu, [one.drain.cpu * 1e6 for one in alone]),
+        ]
+    rates = [(one.drain.rate, other.drain.rate) for one, other in pairs]
+    return ratio(full, empty, rates, unit="tasks/s", wanted=bench.pairs)

@@ -127,11 +127,12 @@ async def test_nobody_moves_a_due_task_twice(app: App):
 
 
 def die_while_moving(app: App) -> None:
-    """The very statement of the store, and then the connection is gone."""
+    """The very statements of the store, and then the connection is gone."""
     with closing(own_connection(app)) as connection:
         if app.url.startswith("sqlite"):
-            query = load_queries("headrace.store.sqlite.sql")["promote_due"]
-            moved = len(connection.execute(query, {"now": int(time.time() * 1e6), "limit": 25}).fetchall())
+            queries, now = load_queries("headrace.store.sqlite.sql"), int(time.time() * 1e6)
+            ids, _, _ = connection.execute(queries["due_tasks"], {"now": now, "limit": 25}).fetchone()
+            moved = connection.execute(queries["promote_due"], {"now": now, "ids": ids}).rowcount
         else:
             query = load_queries("headrace.store.postgres.sql")["promote"].replace("$1", "%s")
             moved = connection.execute(query, (25,)).fetchone()[0]

@@ -190,7 +190,7 @@ def test_sqlite_reads_indexes_in_order(full_sqlite: sqlite3.Connection) -> None:
     claim = plans["claim"]
     assert any("headrace_tasks_ready" in line for line in claim), claim
     assert not any("TEMP B-TREE FOR ORDER BY" in line for line in claim), claim
-    due = plans["promote_due"]
+    due = plans["due_tasks"]
     assert any("headrace_tasks_due" in line for line in due), due
     assert not any("TEMP B-TREE" in line for line in due), due
     for query, index in _BY_OWNER.items():

@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from headrace.core.clock import FakeClock
 from headrace.core.lanes import Lane
 from headrace.core.task import NewTask, Want
-from headrace.store.base import StoreOptions
+from headrace.store.base import RETRIES, StoreOptions
 from headrace.store.sqlite import SQLiteStore
 from headrace.store.sqlite.sockets import bound, remove_forgotten, send, socket_folder, unbound
 from headrace.store.sqlite.wakeups import Listener
+from headrace.testing.store_conformance.ledger import Ledger, failed, task
 from tests.support.waiting import eventually
 
 CEILING = 10.0
@@ -165,3 +167,37 @@ async def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> Non
             await store.enqueue([NewTask(name="x")])
             assert await heard(hints) == "default"
         folder.rmdir()
+
+
+async def test_retries_that_become_ready_are_told_apart_from_new_work(tmp_path: Path) -> None:
+    """In a storm of retries every claim readies some; who has retries already need not look for new work each time."""
+    path, clock = tmp_path / "x.db", FakeClock()
+    ledger = Ledger(lambda: SQLiteStore(str(path), StoreOptions(extra={"clock": clock})), clock)
+    await ledger.open()
+    try:
+        there = await ledger.another_store()
+        await ledger.enqueue(task(queue="mail"), task(queue="mail", delay=60.0))
+        (retry,) = await ledger.claim(queue="mail")
+        await ledger.finish("a", failed(retry, delay=30.0))
+        assert isinstance(ledger.store, SQLiteStore)
+        async with ledger.store.listen("w", ["mail"]) as hints:
+            assert isinstance(hints, Listener)
+            ledger.store.database.watch = lambda _: None
+            await ledger.store.counts()
+            await ledger.let_pass(40.0)
+            await there.promote()
+            assert await heard(hints) == f"{RETRIES}mail"
+            await ledger.let_pass(40.0)
+            await there.promote()
+            assert await heard(hints) == "mail"
+    finally:
+        await ledger.close()
+
+
+async def test_a_look_at_the_file_tells_retries_apart_from_new_work(tmp_path: Path) -> None:
+    async with opened(tmp_path / "x.db") as store:
+        await store.enqueue([NewTask(name="x", queue="mail"), NewTask(name="y", queue="default", pool="thread")])
+        wants = [Want(queue="mail", pool="coroutine", lane=Lane.PRIMARY, n=1)]
+        await store.finish("w", [failed(claim) for claim in await store.claim("w", wants)])
+        async with store.listen("w", ["default", "mail", "none"]) as hints:
+            assert {await heard(hints), await heard(hints)} == {"default", f"{RETRIES}mail"}

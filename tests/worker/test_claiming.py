@@ -107,6 +107,36 @@ async def test_new_work_does_not_wait_behind_retries_that_are_on_their_way(bench
         await asyncio.wait_for(running, 20)
 
 
+async def test_word_of_retries_sends_no_claim_beside_those_of_retries(bench: Bench) -> None:
+    """They announce each other, and each time a transaction would look for new work in vain. A claim that may have
+    missed them is followed by another all the same.
+    """
+    answers: list[Sequence[ClaimedTask]] = []
+    buffer = Buffer(retry_ratio=0.3)
+    claimer = claimer_of(bench, buffer, answers=answers, free=3, busy=True)
+    bench.app.add(noop)
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        buffer.queue("coroutine", "default").lanes[Lane.PRIMARY].more = False
+        carried = claimer.begin(riding=True)
+        task = await bench.enqueue("noop")
+        claimer.poke("default", new=False)
+        await asyncio.sleep(0.2)
+        assert answers == []
+        claimer.end(carried, [], asked_at=time.monotonic())
+        assert not claimer.found_nothing
+        again = claimer.begin(riding=True)
+        assert {want.lane for want in again} == {Lane.PRIMARY, Lane.RETRY}
+        buffer.queue("coroutine", "default").lanes[Lane.PRIMARY].more = False
+        buffer.queue("coroutine", "default").lanes[Lane.RETRY].more = True
+        claimer.poke("default")
+        await until(lambda: any(answers))
+        assert [claim.id for found in answers for claim in found] == [task]
+        claimer.end(again, [], asked_at=time.monotonic())
+        claimer.close()
+        await asyncio.wait_for(running, 20)
+
+
 async def test_nothing_overtakes_while_notes_are_compared_with_the_ledger(bench: Bench) -> None:
     """It would be in the ledger's answer, unknown to whoever asked, and be taken in twice."""
     answers: list[Sequence[ClaimedTask]] = []

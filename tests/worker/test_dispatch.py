@@ -15,6 +15,7 @@ from headrace.core.settlement import settle
 from headrace.core.states import TaskState
 from headrace.core.task import NewTask, Pool, Want
 from headrace.executors.base import Executor, Launch, Ran
+from headrace.executors.context import current
 from headrace.executors.coroutine import CoroutineExecutor
 from headrace.executors.invocation import Host
 from headrace.telemetry.events import WorkerStopped
@@ -309,3 +310,40 @@ async def make_suspects(bench: Bench) -> None:
 
 async def is_in(bench: Bench, task: int, state: TaskState) -> bool:
     return await bench.state(task) == state
+
+
+async def test_retries_begin_when_what_is_being_written_is_written(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite they would keep the interpreter from the thread that writes, which holds the lock of the file. New work
+    begins at once, and where the lock is somebody else's they do not wait for ever.
+    """
+    runs: list[str] = []
+    bench = Bench(sqlite_url)
+
+    async def once_more() -> None:
+        runs.append("retry" if current.attempt > 1 else "first")
+        if current.attempt in (1, 2):
+            raise ValueError("not yet")
+
+    async def new() -> None:
+        runs.append("new")
+
+    bench.app.add(once_more)
+    bench.app.add(new)
+    async with opened(bench), bench.running(lease=60.0, unstarted_after=30.0) as worker:
+        assert worker.dispatcher is not None
+        writes_for = 0.0
+
+        def still(now: float) -> float | None:
+            return writes_for
+
+        monkeypatch.setattr(worker.dispatcher.finisher, "writes_for", still)
+        await bench.enqueue("once_more")
+        dispatcher = worker.dispatcher
+        await eventually(lambda: runs == ["first"] and len(dispatcher.buffer) == 1)
+        await bench.enqueue("new")
+        await eventually(lambda: "new" in runs)
+        assert runs[:2] == ["first", "new"], "the retry was here before it"
+        writes_for = 1.0
+        await eventually(lambda: runs == ["first", "new", "retry", "retry"], 20)

@@ -52,6 +52,7 @@ from headrace.store.skimming import Skimming
 from headrace.store.subscriptions import Subscriptions
 
 # Where an inspection counts, it stops here: this figure means "more than 10,000".
+RETRIES = ","  # in front of a queue's name, which has no comma: see Wakeups.listen
 COUNTED_AT_MOST = 10_001
 # How long the audit log is kept, whatever happens to the tasks it tells of.
 AUDIT_KEPT = 365 * 86_400.0
@@ -730,7 +731,9 @@ class Wakeups(Protocol):
     """Hints that there may be work: they may come twice or never, and correctness does not depend on them."""
 
     def listen(self, worker: str, queues: Sequence[str]) -> AbstractAsyncContextManager[AsyncIterator[str]]:
-        """Yields the name of a queue with new work, or "cancel" when something of this worker is being cancelled."""
+        """Yields the name of a queue with new work, or "cancel" when something of this worker is being cancelled.
+        RETRIES and a name: of that queue retries have become ready, and nothing else.
+        """
         ...
 
     async def wake(self, queues: Iterable[str]) -> None: ...

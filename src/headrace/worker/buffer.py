@@ -54,12 +54,13 @@ def _order(held: Held) -> tuple[int, Any, int, int]:
 class QueueBuffer:
     """Both lanes of one queue for one pool."""
 
-    __slots__ = ("_primary", "_retry", "credit", "hinted", "lanes", "queue")
+    __slots__ = ("_primary", "_retry", "credit", "hinted", "lanes", "new", "queue")
 
     def __init__(self, queue: str, credit: LaneCredit) -> None:
         self.queue = queue
         self.credit = credit
         self.hinted = False  # someone said that there may be work; nobody has asked since
+        self.new = False  # and that some of it is no retry
         self._primary, self._retry = LaneBuffer(), LaneBuffer()
         self.lanes: dict[int, LaneBuffer] = {Lane.PRIMARY: self._primary, Lane.RETRY: self._retry}
 
@@ -72,9 +73,14 @@ class QueueBuffer:
         return self._primary.more or self._retry.more or self.hinted
 
     @property
+    def storms(self) -> bool:
+        """Whether it is known to have retries, and in the store nothing else."""
+        return (self._retry.more or bool(self._retry)) and not self._primary.more
+
+    @property
     def only_retries(self) -> bool:
-        """Whether it is known to have those, and nothing else."""
-        return (self._retry.more or bool(self._retry)) and not self._primary.more and not self._primary
+        """Nor here."""
+        return self.storms and not self._primary
 
     def take(self) -> Held | None:
         """The next to start; None when that is not here yet.
@@ -142,8 +148,13 @@ class Buffer:
         return sum(self._counts.values())
 
     @property
-    def only_retries(self) -> bool:
-        return any(queue.only_retries for queue in self._queues.values())
+    def storms(self) -> bool:
+        return any(queue.storms for queue in self._queues.values())
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether all that waits here are retries."""
+        return not any(queue.lanes[Lane.PRIMARY] for queue in self._queues.values())
 
     def count(self, pool: Pool) -> int:
         return self._counts.get(pool, 0)

@@ -95,6 +95,7 @@ class Claimer:
         self._turned_at = time.monotonic()
         self.standing = Standing(store=store, worker=worker, received=self._handed, missed=self._doubt)
         self._aside = False  # a claim of new work is under way beside the others
+        self._aside_since = 0.0
         self._overtakes_from = 0.0  # the instant until which looking for it is not worth another claim
         self._checking = False  # someone compares notes with the ledger
         self._runs = False
@@ -138,11 +139,16 @@ class Claimer:
     def under_way(self) -> bool:
         return self._under_way or self._aside or (self._offer is not None and self._offer[0].taken_at is not None)
 
-    def poke(self, queue: str | None = None) -> None:
-        """There may be work: ask now."""
+    def overtakes_for(self, now: float) -> float | None:
+        """Seconds since a claim of new work went beside the others, while it has no answer."""
+        return now - self._aside_since if self._aside else None
+
+    def poke(self, queue: str | None = None, *, new: bool = True) -> None:
+        """There may be work: ask now. Not `new`: retries alone."""
         if queue is not None:
             for pool in self._free:
-                self._buffer.queue(pool, queue).hinted = True
+                buffer = self._buffer.queue(pool, queue)
+                buffer.hinted, buffer.new = True, buffer.new or new
         self._pause = 0.0
         self._next = 0.0
         self.found_nothing = self._quiet = False
@@ -265,14 +271,14 @@ class Claimer:
             room = min(_OVERTAKING, free())  # what could not start at once is better off with another worker
             for queue in self._queues if room > 0 else ():
                 buffer = self._buffer.queue(pool, queue)
-                if buffer.hinted and buffer.only_retries:
-                    buffer.hinted = False
+                if buffer.new and buffer.only_retries:
+                    buffer.hinted = buffer.new = False
                     wants.append(Want(queue=queue, pool=pool, lane=Lane.PRIMARY, n=room))
         return wants
 
     async def _overtake(self, wants: Sequence[Want]) -> None:
         """Beside the claim that is under way, if any; the one exception from one at a time."""
-        asked_at = time.monotonic()
+        asked_at = self._aside_since = time.monotonic()
         self._aside = True
         try:
             claims = await self._store.claim(self._worker(), wants)
@@ -409,7 +415,7 @@ class Claimer:
         share = max(1, room // max(1, len(live)))
         for buffer in buffers:
             wants += buffer.wants(pool, share if buffer in live else 1)
-            buffer.hinted = False  # what is announced from here on, this claim may miss
+            buffer.hinted = buffer.new = False  # what is announced from here on, this claim may miss
         return wants
 
     def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:

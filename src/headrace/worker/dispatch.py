@@ -34,6 +34,10 @@ from headrace.worker.starting import Starter
 _LONGEST_TURN = 0.005
 # Nor must retries keep new work waiting: word of it, its claim and the answer are four turns.
 _SHORT_TURN = 0.0005
+# Nor does any begin while this process writes: the thread that writes would wait for the interpreter after each
+# statement, and hold the lock of the file meanwhile. For no longer than a transaction should take: whoever has the lock
+# may be another.
+_LONGEST_WAIT = 0.02
 _SOON = 1.0  # seconds: what is due later is found by whoever looks each second
 _UNREADABLE = 5.0  # seconds until a task whose limits nobody could read is tried again
 
@@ -107,6 +111,8 @@ class Dispatcher:
         self._admissions: set[asyncio.Task[None]] = set()
         self._started: list[tuple[ClaimedTask, float]] = []
         self._turn_pending = False
+        self._writes_here = store.dialect == "sqlite"  # on a thread of this process
+        self._later: asyncio.TimerHandle | None = None
         self._accepting = True
         self.given_back = 0  # since it accepts nothing more
         self.holding = Holding()
@@ -227,8 +233,10 @@ class Dispatcher:
 
     def dispatch(self) -> None:
         """Start what can start. Yields to the loop after a while, and goes on in its next turn."""
-        now = time.monotonic()
-        until = now + (_SHORT_TURN if self.buffer.only_retries else _LONGEST_TURN)
+        now, storm = time.monotonic(), self.buffer.storms
+        if storm and self._gives_way(now):
+            return
+        until = now + (_SHORT_TURN if storm else _LONGEST_TURN)
         for pool in self._order:
             if not self.buffer.count(pool):
                 continue
@@ -239,6 +247,25 @@ class Dispatcher:
                 self.claimer.hungry()
         if now >= until:
             self._next_turn()
+
+    def _gives_way(self, now: float) -> bool:
+        """Whether retries wait until something is written; then there is another turn, and after a while anyway."""
+        if not self._writes_here or not self.buffer.nothing_new:
+            return False
+        writes_for = self.claimer.overtakes_for(now)
+        if writes_for is None:
+            writes_for = self.finisher.writes_for(now)
+        if writes_for is None or writes_for >= _LONGEST_WAIT:
+            return False
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_LONGEST_WAIT - writes_for, self._go_on)
+        return True
+
+    def _go_on(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+            self._turn()
 
     def _start_some(self, pool: Pool, now: float, until: float) -> tuple[int, float]:
         """As many as have room, until the turn is over: how many, and the instant after the last."""
@@ -479,6 +506,7 @@ class Dispatcher:
             self.on_releasing()
         if soon and self.on_delay is not None:
             self.on_delay()
+        self._go_on()
         if finished and self.on_finished is not None:
             self.on_finished(finished)
         if traced and tracing is not None:

@@ -60,6 +60,8 @@ class Finisher:
         self._waiting: list[Settlement] = []
         self._coming: set[asyncio.Task[None]] = set()  # outcomes whose attempts have words that are not written yet
         self._landing = 0
+        self._writing = 0  # batches of those that the store has not answered
+        self._wrote_at = 0.0  # when it was asked to write the last
         self._failing = 0  # batches that could not be written at their first try, and are not yet
         self._due = asyncio.Event()
         self._full = asyncio.Event()
@@ -70,6 +72,10 @@ class Finisher:
     def busy(self) -> bool:
         """Outcomes wait or are being written: the finish that carries them carries the next claim too."""
         return bool(self._waiting or self._landing)
+
+    def writes_for(self, now: float) -> float | None:
+        """Seconds since the store was asked to write something that it has not answered yet."""
+        return now - self._wrote_at if self._writing else None
 
     def add(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
@@ -147,13 +153,16 @@ class Finisher:
     async def _land(self, batch: list[Settlement]) -> None:
         claimer = self._claimer()
         wants = claimer.begin(riding=True)
-        asked_at = time.monotonic()
+        asked_at = self._wrote_at = time.monotonic()
+        self._writing += 1
         try:
             report = await self._insist(batch, wants)
         except BaseException:
             if wants:
                 claimer.end(wants, None, asked_at=asked_at)
             raise
+        finally:
+            self._writing -= 1
         if wants:
             claimer.end(wants, report.claimed, asked_at=asked_at)
         self._landed(Landed(settlements=batch, report=report))

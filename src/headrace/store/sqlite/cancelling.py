@@ -6,6 +6,7 @@ from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import Ref
 from headrace.store.base import CancelAnswer
 from headrace.store.expecting import Expected
+from headrace.store.sqlite.attempts import Attempt, close_attempts, ends_at
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.ending import Ending, LiveRow, cancelled, ids_json, rows_by_id
 from headrace.store.sqlite.enqueueing import seconds_to_micros
@@ -42,27 +43,27 @@ def end_cancelling(transaction: Transaction, grace: float, limit: int) -> int:
     until = transaction.now - seconds_to_micros(grace)
     found = transaction.rows("cancelling_too_long", {"until": until, "limit": limit})
     rows = [(LiveRow(*row[:-1]), row[-1]) for row in found]
-    transaction.run_many(
-        "close_attempt",
+    close_attempts(
+        transaction,
         [
-            {
-                "task": row.id,
-                "claim_no": row.claim_no,
-                "run_no": row.run_no,
-                "worker": worker,
-                "number": row.attempt + 1 if row.started_at else None,
-                "charged": row.started_at is not None,
-                "state": AttemptState.CANCELLED.value,
-                "recorded_by": "sweeper",
-                "executor": None,
-                "claimed_at": row.claimed_at,
-                "started_at": row.started_at,
-                "now": transaction.now,
-                "error_class": None,
-                "error_message": None,
-                "traceback": None,
-                "exit_code": None,
-            }
+            Attempt(
+                task=row.id,
+                claim_no=row.claim_no,
+                run_no=row.run_no,
+                number=row.attempt + 1 if row.started_at else None,
+                state=AttemptState.CANCELLED.value,
+                charged=row.started_at is not None,
+                worker=worker,
+                executor=None,
+                claimed_at=row.claimed_at,
+                started_at=row.started_at,
+                finished_at=ends_at(transaction.now, row.claimed_at, row.started_at),
+                error_class=None,
+                error_message=None,
+                traceback=None,
+                exit_code=None,
+                recorded_by="sweeper",
+            )
             for row, worker in rows
         ],
     )

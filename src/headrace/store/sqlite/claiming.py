@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from headrace.core.task import ClaimedTask, Ref, Want
-from headrace.store.base import Started
+from headrace.store.base import RETRIES, Started
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.riding import Offer, stand
 from headrace.store.watching import task_topic
@@ -21,9 +21,12 @@ def refs_json(refs: Iterable[Ref]) -> str:
 
 def promote(transaction: Transaction, limit: int = _PROMOTED_AT_ONCE) -> int:
     """Make due tasks ready; how many."""
-    queues = transaction.rows("promote_due", {"now": transaction.now, "limit": limit})
-    transaction.wakes.update(queue for (queue,) in queues)
-    return len(queues)
+    [(ids, new, retries)] = transaction.rows("due_tasks", {"now": transaction.now, "limit": limit})
+    if ids == "[]":
+        return 0
+    transaction.wakes.update(orjson.loads(new))
+    transaction.wakes.update(RETRIES + queue for queue in set(orjson.loads(retries)))
+    return transaction.run("promote_due", {"now": transaction.now, "ids": ids})
 
 
 def claim(transaction: Transaction, worker: str, wants: Sequence[Want]) -> list[ClaimedTask]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ErrorInfo, Ref, Want
 from headrace.store.base import FinishReport
 from headrace.store.sqlite.admission import release_gates
+from headrace.store.sqlite.attempts import Attempt, close_attempts, ends_at
 from headrace.store.sqlite.claiming import claim, give_back, refs_json
 from headrace.store.sqlite.completing import complete, is_plain, succeeded
 from headrace.store.sqlite.connection import Part, Row, Transaction
@@ -68,15 +71,16 @@ def _complete(
 
 def _held_rows(transaction: Transaction, worker: str, settlements: Sequence[Settlement]) -> dict[Ref, LiveRow]:
     refs = refs_json(Ref(settlement.task, settlement.claim_no) for settlement in settlements)
-    rows = (LiveRow(*row) for row in transaction.rows("held_rows", {"refs": refs, "worker": worker}))
+    [(text,)] = transaction.rows("held_rows", {"refs": refs, "worker": worker})
+    rows = map(LiveRow._make, orjson.loads(text))
     return {Ref(row.id, row.claim_no): row for row in rows}
 
 
 def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, Settlement]]) -> None:
     """Write settlements whose fence holds: attempts, rows, and everything that hangs on them."""
-    attempts: list[Mapping[str, Any]] = []
+    attempts: list[Attempt] = []
     endings: list[Ending] = []
-    requeues: list[tuple[LiveRow, dict[str, Any]]] = []
+    requeues: list[tuple[LiveRow, _Requeue]] = []
     for row, settlement in pairs:
         started_at = _started_at(row, settlement, transaction.now)
         # A started one may be cancelling by now, and has a row already.
@@ -87,9 +91,10 @@ def apply(transaction: Transaction, worker: str, pairs: Sequence[tuple[LiveRow, 
             requeues.append((row, _requeue(transaction, row, settlement)))
         else:
             endings.append(ending)
-    transaction.run_many("close_attempt", attempts)
-    transaction.run_many("requeue", [parameters for _, parameters in requeues])
-    transaction.wakes.update(row.queue for row, parameters in requeues if parameters["ready_at"] is not None)
+    close_attempts(transaction, attempts)
+    if requeues:
+        transaction.run("requeue", (orjson.dumps([tuple(requeue) for _, requeue in requeues]).decode(),))
+        transaction.wakes.update(row.queue for row, requeue in requeues if requeue.ready_at is not None)
     if gated := [(row.id, row.gates) for row, _ in requeues if row.gates is not None]:
         release_gates(transaction, gated)
     awaited = {settlement.awaits for _, settlement in pairs if settlement.awaits is not None}
@@ -116,6 +121,8 @@ def _started_at(row: LiveRow, settlement: Settlement, now: int) -> int | None:
 
 def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: int) -> Ending | None:
     """How the row ends; None when it is to be tried again."""
+    if not settlement.terminal and row.state != TaskState.CANCELLING and not _grows_too_old(row, settlement, now):
+        return None
     error = settlement.error
     common: dict[str, Any] = {
         "row": row,
@@ -143,17 +150,36 @@ def _ending(row: LiveRow, settlement: Settlement, started_at: int | None, now: i
         )
     if row.state == TaskState.CANCELLING:
         return Ending(**common, state=TaskState.CANCELLED, reason=row.reason or Reason.USER)
-    # Who waits, for others or for a time, does not grow old: the age counts from where it goes on.
-    if settlement.attempt is AttemptState.SUSPENDED:
-        return None
-    if row.expires_at is not None and now + seconds_to_micros(settlement.delay) > row.expires_at:
-        common["error_class"] = common["error_class"] or "headrace.Expired"
-        common["error_message"] = common["error_message"] or "its max age passes before it could run again"
-        return Ending(**common, state=TaskState.FAILED, reason=Reason.EXPIRED)
-    return None
+    common["error_class"] = common["error_class"] or "headrace.Expired"
+    common["error_message"] = common["error_message"] or "its max age passes before it could run again"
+    return Ending(**common, state=TaskState.FAILED, reason=Reason.EXPIRED)
 
 
-def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> dict[str, Any]:
+def _grows_too_old(row: LiveRow, settlement: Settlement, now: int) -> bool:
+    """Before it could run again. Who waits, for others or for a time, does not grow old: the age counts from where it
+    goes on.
+    """
+    if row.expires_at is None or settlement.attempt is AttemptState.SUSPENDED:
+        return False
+    return now + seconds_to_micros(settlement.delay) > row.expires_at
+
+
+class _Requeue(NamedTuple):
+    """In the order of `requeue`."""
+
+    task: int
+    state: str
+    attempt: int
+    losses: int
+    lane: int
+    eligible_at: int
+    order_at: int
+    ready_at: int | None
+    waiting_on: str | None
+    aged_from: int | None
+
+
+def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> _Requeue:
     now, eligible_at, order_at = transaction.now, row.eligible_at, row.order_at
     state, delay, waiting_on = settlement.state, settlement.delay, None
     if settlement.awaits is not None:
@@ -167,41 +193,41 @@ def _requeue(transaction: Transaction, row: LiveRow, settlement: Settlement) -> 
             order_at = eligible_at
     # Not by the clock: it may have been set back since the task became due and was claimed.
     ready = state == TaskState.PENDING and delay <= 0
-    return {
-        "task": row.id,
-        "state": state.value,
-        "attempt": row.attempt + settlement.charged,
-        "losses": row.losses + settlement.suspect,
-        "lane": row.lane if settlement.lane is None else int(settlement.lane),
-        "eligible_at": eligible_at,
-        "order_at": order_at,
-        "ready_at": now if ready else None,
-        "waiting_on": waiting_on,
-        "aged_from": now + seconds_to_micros(delay) if settlement.attempt is AttemptState.SUSPENDED else None,
-    }
+    return _Requeue(
+        task=row.id,
+        state=state.value,
+        attempt=row.attempt + settlement.charged,
+        losses=row.losses + settlement.suspect,
+        lane=row.lane if settlement.lane is None else int(settlement.lane),
+        eligible_at=eligible_at,
+        order_at=order_at,
+        ready_at=now if ready else None,
+        waiting_on=waiting_on,
+        aged_from=now + seconds_to_micros(delay) if settlement.attempt is AttemptState.SUSPENDED else None,
+    )
 
 
-def _attempt(row: LiveRow, settlement: Settlement, worker: str, started_at: int | None, now: int) -> dict[str, Any]:
+def _attempt(row: LiveRow, settlement: Settlement, worker: str, started_at: int | None, now: int) -> Attempt:
     error = settlement.error
-    return {
-        "task": row.id,
-        "claim_no": row.claim_no,
-        "run_no": row.run_no,
-        "number": row.attempt + 1 if settlement.charged else None,
+    return Attempt(
+        task=row.id,
+        claim_no=row.claim_no,
+        run_no=row.run_no,
+        number=row.attempt + 1 if settlement.charged else None,
         # An attempt that was opened is closed, also where the worker says nothing of it.
-        "state": "released" if settlement.attempt is None else settlement.attempt.value,
-        "charged": settlement.charged,
-        "worker": worker,
-        "executor": settlement.executor,
-        "claimed_at": row.claimed_at,
-        "started_at": started_at,
-        "now": now,
-        "error_class": error.error_class if error else None,
-        "error_message": error.message if error else None,
-        "traceback": error.traceback if error else None,
-        "exit_code": error.exit_code if error else None,
-        "recorded_by": settlement.recorded_by,
-    }
+        state="released" if settlement.attempt is None else settlement.attempt.value,
+        charged=settlement.charged,
+        worker=worker,
+        executor=settlement.executor,
+        claimed_at=row.claimed_at,
+        started_at=started_at,
+        finished_at=ends_at(now, row.claimed_at, started_at),
+        error_class=error.error_class if error else None,
+        error_message=error.message if error else None,
+        traceback=error.traceback if error else None,
+        exit_code=error.exit_code if error else None,
+        recorded_by=settlement.recorded_by,
+    )
 
 
 def storable(settlement: Settlement) -> Settlement:

@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.core.clock import SystemClock
 from headrace.core.task import ClaimedTask, Want
+from headrace.store.base import RETRIES
 from headrace.store.sqlite.connection import Database
 from headrace.store.sqlite.line import Job
 from headrace.store.sqlite.transaction import Work
@@ -114,7 +115,8 @@ def rider(database: Database) -> Callable[[Sequence[Job]], Job | None]:
     def taken(done: Sequence[Job]) -> Job | None:
         if not is_any_offered():
             return None
-        queues = {queue for job in done if job.transaction is not None for queue in job.transaction.wakes}
+        wakes = {name for job in done if job.transaction is not None for name in job.transaction.wakes}
+        queues = {name.removeprefix(RETRIES) for name in wakes}
         if not queues:
             return None
         with _OFFERS.lock:

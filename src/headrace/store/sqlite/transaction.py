@@ -45,16 +45,17 @@ class Transaction:
             self.connection.executemany(self.queries[query], parameters)
 
     def insert_all(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows by few statements; the query ends with the values of one.
+        """Many rows by few statements; the query has the values of one, at the end of a line.
 
         Python gives up its lock around each step of a statement, and whoever runs beside it takes it then, for 5 ms:
         a statement for each row would stand still as often while this process runs tasks.
         """
-        insert, _, values = self.queries[query].rstrip().rpartition("VALUES ")
+        insert, _, rest = self.queries[query].partition("VALUES ")
+        values, _, conflict = rest.partition("\n")
         done = 0
         for size in _ROWS_AT_ONCE:
             while len(rows) - done >= size:
-                text = f"{insert}VALUES {', '.join([values] * size)}"
+                text = f"{insert}VALUES {', '.join([values] * size)} {conflict}"
                 self.connection.execute(text, [value for row in rows[done : done + size] for value in row])
                 done += size
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import orjson
 
+from headrace.store.base import RETRIES
 from headrace.store.sqlite.connection import Part, Transaction
 from headrace.store.sqlite.sockets import bound, remove_forgotten, send, socket_folder, unbound
 
@@ -56,7 +57,7 @@ class Listener:
     def note(self, names: Iterable[str]) -> None:
         """From the listener's own loop."""
         for name in names:
-            if name == CANCEL or name in self._queues:
+            if name == CANCEL or name.removeprefix(RETRIES) in self._queues:
                 self._pending[name] = None
                 self._came.set()
 
@@ -83,10 +84,12 @@ class Listener:
 
     def look(self, transaction: Transaction) -> list[str]:
         """What there is to do. On the reading thread."""
-        found = [queue for (queue,) in transaction.rows("queues_with_work", (self._wanted,))]
+        ready = transaction.rows("queues_with_work", (self._wanted,))
+        found = [queue if new else f"{RETRIES}{queue}" for queue, new in ready]
         due = transaction.rows("next_due")[0][0]
         if due is not None and due <= transaction.now:
-            found = sorted(self._queues)
+            # In a storm of retries something always is, and the next of their claims readies it, new or not.
+            found += [f"{RETRIES}{queue}" for queue in sorted(self._queues)]
         if transaction.rows("cancelling_of_worker", (self._worker,)):
             found.append(CANCEL)
         return found

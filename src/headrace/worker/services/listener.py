@@ -3,9 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from headrace.runtime.service import Pace, Service
-from headrace.store.base import Store
+from headrace.store.base import RETRIES, Store
+
+
+class Poke(Protocol):
+    def __call__(self, queue: str | None, /, *, new: bool = True) -> None: ...
 
 
 class Listener(Service):
@@ -18,7 +23,7 @@ class Listener(Service):
         *,
         store: Store,
         worker: Callable[[], str],
-        poke: Callable[[str | None], None],
+        poke: Poke,
         cancel: Callable[[], None],
     ) -> None:
         super().__init__(Pace(interval=0.5))
@@ -59,5 +64,7 @@ class Listener(Service):
             async for name in wakeups:
                 if name == "cancel":
                     self._cancel()
+                elif name.startswith(RETRIES):
+                    self._poke(name.removeprefix(RETRIES), new=False)
                 else:
                     self._poke(name)

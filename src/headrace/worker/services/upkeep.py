@@ -1,6 +1,7 @@
 """Bounded chores of the ledger; each is safe in many processes at once."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,20 +13,40 @@ from headrace.store.blobs.base import remove as remove_blobs
 from headrace.store.blobs.orphans import Orphans
 
 logger = logging.getLogger("headrace.worker")
+_GLANCE = 0.005
 
 
 class Promoter(Service):
-    """Makes due tasks ready at the moment they are due, and pokes the claimer."""
+    """Makes due tasks ready at the moment they are due, and pokes the claimer.
+
+    Every claim does that, too. While they go back and forth (`claims`), as in a storm of retries, this would be a
+    transaction more for each of theirs: it looks only now and then, in case none of them has room for anything.
+    """
 
     name = "promoter"
 
-    def __init__(self, *, store: Store, poke: Callable[[], None], longest: float = 1.0) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        poke: Callable[[], None],
+        claims: Callable[[], bool] = lambda: False,
+        longest: float = 1.0,
+        beside: float = 0.05,
+    ) -> None:
         super().__init__(Pace(interval=longest, jitter=0.0))
         self._store = store
         self._poke = poke
+        self._claims = claims
+        self._beside = beside
+        self._looked_at = 0.0
         self._due: float | None = None
 
     async def run_once(self) -> float:
+        now = time.monotonic()
+        if self._claims() and now < self._looked_at + self._beside:
+            return _GLANCE  # they may end any moment
+        self._looked_at = now
         was_due = self._due is not None and self._due <= self.pace.interval
         self._due = await self._store.promote()
         if was_due or self._due == 0:

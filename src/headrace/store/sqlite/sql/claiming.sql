@@ -1,13 +1,20 @@
--- name: promote_due
--- The index of waiting tasks is ordered by their time: nothing due costs one look at its first entry.
-UPDATE headrace_tasks SET ready_at = :now
-WHERE id IN (
-    SELECT id FROM headrace_tasks
+-- name: due_tasks
+-- What waits and is due, and the queues of those that are new and of those that are retries. Three texts, because Python
+-- gives up its lock for each row that it fetches (see Transaction.insert_all). The index is ordered by their time:
+-- nothing due costs one look at its first entry.
+SELECT
+    json_group_array(id), json_group_array(queue) FILTER (WHERE lane = 0),
+    json_group_array(queue) FILTER (WHERE lane = 1)
+FROM (
+    SELECT id, queue, lane FROM headrace_tasks
     WHERE state = 'pending' AND ready_at IS NULL AND waiting_on IS NULL AND eligible_at <= :now
     ORDER BY eligible_at
     LIMIT :limit
 )
-RETURNING queue
+
+-- name: promote_due
+-- Makes them ready. Parameters: a JSON array of ids, the instant.
+UPDATE headrace_tasks SET ready_at = :now WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: next_due
 -- When the next waiting task becomes due.

@@ -1,7 +1,10 @@
 -- name: held_rows
--- What a finish must know of the rows it may change. Parameters: a JSON array of [task, claim_no], the worker.
-SELECT t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
+-- What a finish must know of the rows it may change, all in one text: Python gives up its lock for each row that it
+-- fetches (see Transaction.insert_all). Parameters: a JSON array of [task, claim_no], the worker.
+SELECT json_group_array(json_array(
+    t.id, t.claim_no, t.state, t.reason, t.run_no, t.attempt, t.losses, t.lane, t.job, t.critical, t.gates,
     t.keyed, t.queue, t.eligible_at, t.order_at, t.expires_at, t.claimed_at, t.started_at
+))
 FROM json_each(:refs) AS ref
 CROSS JOIN headrace_tasks AS t
     ON t.id = json_extract(ref.value, '$[0]') AND t.claim_no = json_extract(ref.value, '$[1]')
@@ -43,25 +46,30 @@ ON CONFLICT (task, step) DO NOTHING
 DELETE FROM headrace_tasks WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: requeue
--- Back to waiting; claim_no stays, so the next claim has a new fence.
+-- Back to waiting; claim_no stays, so the next claim has a new fence. One statement for all of them, as everywhere on
+-- this way: one for each would stand still after every row until the thread that runs tasks gives way, with the lock
+-- held. The parameter is a JSON array of [task, state, attempt, losses, lane, eligible_at, order_at, ready_at, waiting_on,
+-- aged_from].
 UPDATE headrace_tasks
-SET state = :state, reason = NULL, worker = NULL, attempt = :attempt, losses = :losses, lane = :lane,
-    eligible_at = :eligible_at, order_at = :order_at, ready_at = :ready_at, waiting_on = :waiting_on, claimed_at = NULL,
-    started_at = NULL, progress = NULL,
-    expires_at = iif(:aged_from IS NULL, expires_at, :aged_from + CAST(max_age * 1000000 AS INTEGER))
-WHERE id = :task
+SET state = json_extract(given.value, '$[1]'), reason = NULL, worker = NULL, attempt = json_extract(given.value, '$[2]'),
+    losses = json_extract(given.value, '$[3]'), lane = json_extract(given.value, '$[4]'),
+    eligible_at = json_extract(given.value, '$[5]'), order_at = json_extract(given.value, '$[6]'),
+    ready_at = json_extract(given.value, '$[7]'), waiting_on = json_extract(given.value, '$[8]'),
+    claimed_at = NULL, started_at = NULL, progress = NULL,
+    expires_at = iif(
+        json_extract(given.value, '$[9]') IS NULL, expires_at,
+        json_extract(given.value, '$[9]') + CAST(max_age * 1000000 AS INTEGER)
+    )
+FROM json_each(?) AS given
+WHERE headrace_tasks.id = json_extract(given.value, '$[0]')
 
--- name: close_attempt
--- The attempt's row; a start, or the report of a stranger, may have opened it.
+-- name: close_attempts
+-- The rows of attempts, in the order of `Attempt`; a start, or the report of a stranger, may have opened them.
 INSERT INTO headrace_attempts (
     task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
     error_class, error_message, traceback, exit_code, recorded_by
 )
-VALUES (
-    :task, :claim_no, :run_no, :number, :state, :charged, :worker, :executor, :claimed_at, :started_at,
-    max(:now, coalesce(:started_at, :claimed_at, :now)),
-    :error_class, :error_message, :traceback, :exit_code, :recorded_by
-)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (task, claim_no) DO UPDATE SET
     attempt = excluded.attempt, state = excluded.state, charged = excluded.charged, worker = excluded.worker,
     claimed_at = excluded.claimed_at,

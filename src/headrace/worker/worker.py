@@ -274,8 +274,11 @@ class Worker:
     def _services(self, store: Store, dispatcher: Dispatcher, pipeline: Pipeline, words: Words) -> list[Service]:
         options, claimer = self.options, dispatcher.claimer
         assert self.slots is not None
+        one_writer = store.dialect == "sqlite"  # elsewhere a look costs nobody else anything
         promoter = Promoter(
-            store=store, poke=claimer.poke, claims=lambda: claimer.under_way or dispatcher.finisher.busy
+            store=store,
+            poke=claimer.poke,
+            claims=lambda: one_writer and (claimer.under_way or dispatcher.finisher.busy),
         )
         dispatcher.on_delay = promoter.wake
         # Its own finishes say when there is something to go on with; what others left is found by those of the upkeep.

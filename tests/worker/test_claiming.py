@@ -82,6 +82,32 @@ async def test_a_lane_that_is_owed_is_asked_for_again_at_once(bench: Bench) -> N
     assert Lane.PRIMARY in {want.lane for want in claimer.begin()}
 
 
+async def test_an_answer_that_is_older_than_new_work_does_not_hide_it(bench: Bench) -> None:
+    """A claim of retries goes, new work comes and is claimed beside it, and only then the first one says that there was
+    none: the rest of the new work would wait for the next poll behind retries."""
+    answers: list[Sequence[ClaimedTask]] = []
+    buffer = Buffer(retry_ratio=0.3)
+    claimer = claimer_of(bench, buffer, answers=answers, free=1, busy=True)
+    bench.app.add(noop)
+    async with opened(bench):
+        running = asyncio.create_task(claimer.run())
+        primary = buffer.queue("coroutine", "default").lanes[Lane.PRIMARY]
+        primary.more = False
+        asked_at = time.monotonic()
+        carried = claimer.begin(riding=True)
+        for _ in range(3):
+            await bench.enqueue("noop")
+        claimer.poke("default")
+        await until(lambda: answers)
+        assert primary.more
+        claimer.end(carried, [], asked_at=asked_at)
+        assert primary.more
+        claimer.end(carried, [], asked_at=time.monotonic())
+        assert not primary.more
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 @pytest.mark.parametrize("free", [3, 0])
 async def test_new_work_does_not_wait_behind_retries_that_are_on_their_way(bench: Bench, free: int) -> None:
     """A finish carries a claim of retries; what is announced meanwhile is claimed beside it, if it could start."""

@@ -96,6 +96,7 @@ class Claimer:
         self.standing = Standing(store=store, worker=worker, received=self._handed, missed=self._doubt)
         self._aside = False  # a claim of new work is under way beside the others
         self._aside_since = 0.0
+        self._overtook_at = 0.0  # when the last of those that brought something was asked
         self._overtakes_from = 0.0  # the instant until which looking for it is not worth another claim
         self._checking = False  # someone compares notes with the ledger
         self._runs = False
@@ -206,7 +207,7 @@ class Claimer:
             self.standing.end()
             self._slow_down()
             return
-        self._remember(wants, claims)
+        self._remember(wants, claims, asked_at)
         self._trip += (min(_LONGEST_TRIP, time.monotonic() - asked_at) - self._trip) / 4
         if claims:
             self._pause, self._next, self.found_nothing = 0.0, 0.0, False
@@ -293,7 +294,8 @@ class Claimer:
             self._overtakes_from = 2 * time.monotonic() - asked_at
         else:
             self.standing.end()
-        self._remember(wants, claims)
+            self._overtook_at = asked_at
+        self._remember(wants, claims, asked_at)
         self._received(claims, asked_at)
 
     async def _rest(self) -> None:
@@ -418,8 +420,12 @@ class Claimer:
             buffer.hinted = buffer.new = False  # what is announced from here on, this claim may miss
         return wants
 
-    def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask]) -> None:
+    def _remember(self, wants: Sequence[Want], claims: Sequence[ClaimedTask], asked_at: float) -> None:
         delivered = Counter(map(_PLACE, claims))  # half a thousand come at once
         for want in wants:
             lane = self._buffer.queue(want.pool, want.queue).lanes[want.lane]
-            lane.more = delivered[want.queue, want.pool, int(want.lane)] >= want.n
+            if delivered[want.queue, want.pool, int(want.lane)] >= want.n:
+                lane.more = True
+            elif want.lane is not Lane.PRIMARY or asked_at >= self._overtook_at:
+                lane.more = False
+            # Else new work has come since it was asked: a claim beside it, which knew more, has brought some.

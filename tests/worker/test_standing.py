@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.core.errors import StoreUnavailable
 from headrace.core.states import TaskState
 from headrace.core.task import ClaimedTask
 from headrace.store.postgres import wakeups
@@ -326,3 +327,23 @@ async def test_a_burst_is_over_when_nothing_is_left_and_stands_by_for_nothing(be
         worker = Worker(bench.app, store=given, options=bench.options(burst=True))
         await asyncio.wait_for(worker.run(), 60)
         assert store.stands == 0
+
+
+async def test_what_was_taken_for_missed_is_forgotten_with_the_first_word(bench: Bench) -> None:
+    """The store did not answer, and nothing had been handed over: it stands by as before, one task after the other."""
+
+    async def note() -> None: ...
+
+    bench.app.add(note)
+    async with opened(bench):
+        store = Watched(bench.store)
+        worker, running = await started(bench, store)
+        await stands(worker)
+        place_of(worker)._failed(StoreUnavailable("away"))
+        tasks: list[int] = []
+        for _ in range(3):
+            await stands(worker)
+            tasks.append(await bench.enqueue("note"))
+            await completed(bench, tasks[-1])
+        await ended(worker, running)
+        assert store.handed == tasks

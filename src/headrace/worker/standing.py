@@ -105,10 +105,13 @@ class Standing:
     def _take(self, claim: ClaimedTask) -> None:
         self._taken += 1
         self._pause, self._not_before = _SHORTEST_PAUSE, 0.0
+        self._place = self._wanted = None
         if self._overdue:
-            self._overdue = False  # word of what was missed before: it may stand by for another one already
-        else:
-            self._place = self._wanted = None
+            # Word of what was missed before, while it stands by for another one already; or nothing was missed, and it
+            # is word of that one. In either case it stands by no more, and a look finds what the word is not about.
+            self._overdue = False
+            self._apply()
+            self._missed()
         if self.is_new(claim):
             self._received(claim)
 

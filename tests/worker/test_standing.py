@@ -312,11 +312,14 @@ async def test_after_an_outage_of_the_listener_it_stands_by_again(bench: Bench, 
         store = Watched(bench.store)
         worker, running = await started(bench, store)
         await stands(worker)
-        before = store.stands
         await asyncio.to_thread(postgres_server.kill_backends, bench.app.store_url.rpartition("/")[2])
-        await eventually(lambda: store.stands > before and place_of(worker).stands)
-        task = await bench.enqueue("note")
-        await completed(bench, task)
+
+        async def is_handed_over() -> bool:
+            task = await bench.enqueue("note")
+            await completed(bench, task)
+            return task in store.handed
+
+        await eventually(is_handed_over)
         await ended(worker, running)
 
 

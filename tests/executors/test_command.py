@@ -25,6 +25,7 @@ from headrace.executors.slots import GROUP
 from headrace.executors.watchdog import end_groups
 from headrace.testing.executor_conformance import Stand, claimed
 from headrace.testing.executor_conformance.cases import failure_of, value_of
+from tests.support.processes import is_called, runs
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(60)
@@ -124,7 +125,7 @@ async def test_the_hard_limit_ends_what_the_command_started(tmp_path: Path) -> N
     ran = await run(tmp_path, argv, cwd=str(tmp_path), limits=Limits(soft=0.3, hard=0.6))
     assert failure_of(ran).signature.kind == "timeout"
     grandchild = int((tmp_path / "pid").read_text())
-    await eventually(lambda: _is_gone(grandchild))
+    await eventually(lambda: not runs(grandchild))
 
 
 async def test_a_command_that_ended_in_time_has_not_timed_out() -> None:
@@ -141,7 +142,7 @@ async def test_a_command_that_ended_in_time_has_not_timed_out() -> None:
 async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     """A background process that holds the pipes neither delays the outcome nor outlives it."""
     ran = await run(tmp_path, ["sh", "-c", "sleep 1000 & echo $!"])
-    await eventually(lambda: _is_gone(int(value_of(ran)["stdout"])))
+    await eventually(lambda: not runs(int(value_of(ran)["stdout"])))
 
 
 async def test_stop_is_a_term_and_then_a_kill(tmp_path: Path) -> None:
@@ -179,12 +180,12 @@ async def test_a_command_ends_with_a_worker_that_is_killed(tmp_path: Path, how: 
     try:
         await eventually(pids.exists)
         command, grandchild = (int(pid) for pid in pids.read_text().split())
-        assert not _is_gone(command)
-        assert not _is_gone(grandchild)
+        assert runs(command)
+        assert runs(grandchild)
     finally:
         (os.killpg if how == "group" else os.kill)(process.pid, signal.SIGKILL)
         process.wait()
-    await eventually(lambda: _is_gone(command) and _is_gone(grandchild), timeout=5)
+    await eventually(lambda: not runs(command) and not runs(grandchild), timeout=5)
 
 
 async def test_commands_of_a_launcher_that_is_killed_fail_and_the_next_has_another(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ async def test_commands_of_a_launcher_that_is_killed_fail_and_the_next_has_anoth
         launcher.kill()
         failed = failure_of(await asyncio.wait_for(task, 5))
         assert failed.signature.kind == "killed"
-        await eventually(lambda: all(_is_gone(int(pid)) for pid in pids.read_text().split()), timeout=5)
+        await eventually(lambda: all(not runs(int(pid)) for pid in pids.read_text().split()), timeout=5)
         assert value_of(await stand.executor.run(launch_of(["echo", "next"], number=2)))["stdout"] == "next\n"
 
 
@@ -253,12 +254,6 @@ async def test_a_cancelled_start_leaves_no_command_and_no_descriptor(tmp_path: P
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        await eventually(lambda: not any(c.name() == "sleep" for c in psutil.Process().children(recursive=True)))
+        this = psutil.Process()
+        await eventually(lambda: not any(is_called(each, "sleep") for each in this.children(recursive=True)))
         await eventually(lambda: psutil.Process().num_fds() == before)
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

@@ -22,6 +22,7 @@ from headrace.executors.slots import SlotRange, SlotTable
 from headrace.testing.executor_conformance import Stand, claimed
 from headrace.testing.executor_conformance.cases import failure_of, value_of
 from headrace.testing.executor_conformance.tasks import TARGET
+from tests.support.processes import runs
 from tests.support.sizes import sized
 from tests.support.waiting import eventually, wait_until
 
@@ -182,7 +183,7 @@ async def test_programs_that_a_task_started_die_with_it(tmp_path: Path, how: str
         elif how == "forkserver":
             forkserver_of(psutil.Process()).kill()
         assert not isinstance((await task).outcome, Completed)
-        await eventually(lambda: not program.is_running() or program.status() == psutil.STATUS_ZOMBIE)
+        await eventually(lambda: not runs(program))
 
 
 async def test_stopping_one_does_not_strand_those_beside_it(tmp_path: Path) -> None:
@@ -449,4 +450,4 @@ def test_children_die_with_the_worker(tmp_path: Path) -> None:
             assert len(below) == 3
         finally:
             worker.kill()
-    wait_until(lambda: not any(process.is_running() and process.status() != "zombie" for process in below))
+    wait_until(lambda: not any(map(runs, below)))

@@ -15,6 +15,7 @@ import pytest
 from tests.guarantees import tasks_poison
 from tests.guarantees.declared import Tasks, notes
 from tests.guarantees.harness import DONE_CEILING, Harness
+from tests.support.processes import runs
 from tests.support.waiting import wait_until
 
 TARGET = "tests.guarantees.tasks_poison:app"
@@ -164,14 +165,7 @@ def test_a_command_over_its_limit_dies_with_its_whole_group(harness: Harness, ta
     rows = _ended(harness, [handle.id])
     assert (rows[handle.id].state, rows[handle.id].reason) == ("failed", "timeout")
     assert [attempt.state for attempt in harness.ledger.attempts(handle.id)] == ["timed_out"]
-    wait_until(lambda: not any(_runs(member) for member in members), SOON, message="the whole group is gone")
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    wait_until(lambda: not any(runs(member) for member in members), SOON, message="the whole group is gone")
 
 
 # --- cancel -----------------------------------------------------------------------------------------------------------
@@ -198,7 +192,7 @@ def test_cancel_of_a_running_task_takes_effect_soon(harness: Harness, tasks: Tas
     assert {name: taken for name, taken in seconds.items() if taken > SOON} == {}
     assert {harness.ledger.task(handle.id).reason for handle in handles.values()} == {"user"}
     assert [note.task for note in notes(harness.side, "told")] == [handles["tidy_when_cancelled"].id]
-    wait_until(lambda: not _runs(process), SOON)
+    wait_until(lambda: not runs(process), SOON)
 
 
 def _time(act: Callable[[], object], *, until: Callable[[], bool]) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.processes import runs
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -34,13 +35,6 @@ while True:
 """
 
 
-def lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.mark.parametrize(("then", "outlives"), [("", False), ("outlive_parent()", True)])
 def test_a_process_ends_with_its_parent_unless_it_was_undone(tmp_path: Path, then: str, outlives: bool) -> None:
     said = tmp_path / "pid"
@@ -53,9 +47,9 @@ def test_a_process_ends_with_its_parent_unless_it_was_undone(tmp_path: Path, the
         if outlives:
             # Reparented: the kernel has dealt with the parent's death, and with whoever was to die of it.
             wait_until(lambda: psutil.Process(child).ppid() != parent.pid)
-            assert lives(child)
+            assert runs(child)
             os.kill(child, signal.SIGKILL)
-        wait_until(lambda: not lives(child))
+        wait_until(lambda: not runs(child))
     finally:
         parent.kill()
         parent.wait(10)

@@ -25,6 +25,7 @@ from headrace.runtime.watchfiles import need_watchfiles
 from headrace.store.base import Store
 from headrace.store.connect import connect
 from headrace.worker.reloading import forget_bytecode, is_source, source_directories
+from tests.support.processes import runs
 from tests.support.sizes import sized
 from tests.support.waiting import eventually
 
@@ -288,7 +289,7 @@ async def test_a_killed_reloader_leaves_nobody_behind_and_the_next_save_replaces
             everyone = developer.everyone()
             assert len(everyone) >= 5, "the reloader, a supervisor, a worker process, its forkserver and a child"
             developer.process.kill()
-            await eventually(lambda: not any(is_alive(one) for one in everyone), PATIENCE)
+            await eventually(lambda: not any(runs(one) for one in everyone), PATIENCE)
 
 
 SCHEDULE = "from headrace import Schedule\nloop.schedule(Schedule(3600, name={name!r}), n=0)"
@@ -323,13 +324,6 @@ async def test_schedules_are_those_of_the_code_that_runs(sqlite_url: str, tmp_pa
             await eventually(lambda: are("other"), PATIENCE)
             developer.process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(developer.process.wait, PATIENCE) == 0
-
-
-def is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.mark.parametrize(

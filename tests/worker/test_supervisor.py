@@ -12,6 +12,7 @@ import pytest
 
 from headrace.core.states import AttemptState, TaskState
 from headrace.worker.options import WorkerOptions
+from tests.support.processes import runs
 from tests.support.waiting import eventually
 from tests.worker.application import app as functions
 from tests.worker.bench import LEASE, Bench, opened
@@ -196,7 +197,7 @@ async def test_a_killed_supervisor_takes_its_processes_with_it_and_others_rescue
             everyone = first.everyone()
             os.kill(first.process.pid, signal.SIGKILL)
             first.process.wait(10)
-            await eventually(lambda: not any(one.is_running() and one.status() != "zombie" for one in everyone))
+            await eventually(lambda: not any(map(runs, everyone)))
             with tree(bench.store.url, tmp_path / "b", options()) as second:
                 for one in (task, child):
                     await eventually(lambda one=one: is_in(bench, one, TaskState.COMPLETED))

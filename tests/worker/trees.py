@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from headrace.worker.options import WorkerOptions
+from tests.support.processes import command_has
 from tests.worker.application import said
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,8 @@ class Tree:
 
     def workers(self) -> list[int]:
         """The worker processes that live below the supervisor."""
-        return [child.pid for child in psutil.Process(self.process.pid).children() if _is_worker(child)]
+        below = psutil.Process(self.process.pid).children()
+        return [child.pid for child in below if command_has(child, "headrace.worker.process")]
 
     def everyone(self) -> list[psutil.Process]:
         supervisor = psutil.Process(self.process.pid)
@@ -40,13 +42,6 @@ class Tree:
     def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout)
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return "headrace.worker.process" in process.cmdline()
-    except psutil.NoSuchProcess:
-        return False
 
 
 @contextmanager

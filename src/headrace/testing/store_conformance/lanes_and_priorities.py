@@ -17,6 +17,16 @@ async def higher_priority_first(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def many_at_once_come_in_that_order_too(ledger: Ledger) -> None:
+    made = [task(priority=(7 * place) % 5) for place in range(300)]
+    ids = await ledger.enqueue(*made)
+    best_first = sorted(range(300), key=lambda place: (-made[place].priority, ids[place]))
+    for asked in (slice(0, 130), slice(130, 300)):
+        claimed = await ledger.claim(n=170 if asked.start else 130)
+        assert [claim.id for claim in claimed] == [ids[place] for place in best_first[asked]]
+
+
+@cases.add()
 async def the_earlier_due_comes_first_whenever_it_was_enqueued(ledger: Ledger) -> None:
     late = await ledger.enqueue_one(delay=0.1)
     soon = await ledger.enqueue_one(delay=0.05)

@@ -6,6 +6,8 @@
 -- Returns the claimed tasks, preceded by the settlements that the fence did not let through (state 'refused') and by the
 -- jobs that ended with this (state 'job ended'; `name` is how, `waited` how long it took, `arguments` its hook); after
 -- these a row of state 'releasing' says that `release` has something to do.
+-- Elements are taken by their place where there are many: each array of an unnest() is first copied into a store of its
+-- own (1 us a task).
 CREATE OR REPLACE FUNCTION headrace.finish_v1(
     the_worker text, tasks bigint[], claim_nos integer[], kinds integer[], ran_fors double precision[], results text[],
     states text[], reasons text[], chargeds boolean[], suspects boolean[], delays double precision[], lanes smallint[],
@@ -117,32 +119,28 @@ BEGIN
     END IF;
 
     WITH input AS (
-        SELECT s.task, s.claim_no, s.ran_for, s.result, states[s.kind] AS new_state, reasons[s.kind] AS new_reason,
-               chargeds[s.kind] AS charged, attempts[s.kind] AS attempt_state, result_refs[s.kind] AS result_ref,
-               result_ttls[s.kind] AS result_ttl, error_classes[s.kind] AS error_class,
-               error_messages[s.kind] AS error_message, tracebacks[s.kind] AS traceback,
-               exit_codes[s.kind] AS exit_code, dead_letters[s.kind] AS dead_letter,
-               recorded_bys[s.kind] AS recorded_by, executors[s.kind] AS executor
-        FROM unnest(tasks, claim_nos, kinds, ran_fors, results) AS s(task, claim_no, kind, ran_for, result)
+        SELECT tasks[i] AS task, claim_nos[i] AS claim_no, kinds[i] AS kind, ran_fors[i] AS ran_for, results[i] AS result
+        FROM generate_subscripts(tasks, 1) AS i
     ), moved AS (
         DELETE FROM headrace.tasks t USING input s
         WHERE t.id = ANY (ARRAY[s.task]) AND t.claim_no = s.claim_no AND (t.worker = the_worker) IS TRUE
           AND t.state IN ('claimed', 'running', 'paused', 'cancelling')
         RETURNING
-            t.id, t.name, t.kind, t.queue, t.pool, t.lane, t.priority,
-            CASE WHEN s.new_state NOT IN ('pending', 'blocked') THEN s.new_state
+            -- What is asked of every row stands first: the rest of it is not unpacked for that.
+            t.id, t.job, t.claim_no, t.keyed, s.kind AS k, t.started_at AS written_start, t.gates,
+            CASE WHEN states[s.kind] NOT IN ('pending', 'blocked') THEN states[s.kind]
                  WHEN t.state = 'cancelling' THEN 'cancelled' ELSE 'failed' END AS state,
-            CASE WHEN s.new_state = 'cancelled' OR (t.state = 'cancelling' AND s.new_state IN ('pending', 'blocked'))
-                 THEN coalesce(t.reason, s.new_reason, 'user')
-                 WHEN s.new_state IN ('pending', 'blocked') THEN 'expired' ELSE s.new_reason END AS reason,
-            t.claim_no, t.attempt, t.losses, t.run_no, t.max_attempts, t.worker, t.job, t.critical, t.arguments, t.codec,
-            t.version, t.options, t.gates, t.order_key, t.keyed, t.max_age, t.created_at, t.enqueued_at, t.eligible_at,
-            t.order_at, t.expires_at, t.claimed_at, t.started_at AS written_start, t.cancelling_at, t.progress,
+            CASE WHEN states[s.kind] = 'cancelled' OR (t.state = 'cancelling' AND states[s.kind] IN ('pending', 'blocked'))
+                 THEN coalesce(t.reason, reasons[s.kind], 'user')
+                 WHEN states[s.kind] IN ('pending', 'blocked') THEN 'expired' ELSE reasons[s.kind] END AS reason,
+            t.lane, t.priority, t.attempt, t.losses, t.run_no, t.max_attempts, t.critical, t.version,
+            t.dead_letter OR dead_letters[s.kind] AS dead_letter,
+            t.created_at, t.enqueued_at, t.eligible_at, t.order_at,
+            t.name, t.kind, t.queue, t.pool, t.worker, t.arguments, t.codec, t.options, t.order_key, t.max_age,
+            t.expires_at, t.claimed_at, t.cancelling_at, t.progress,
             coalesce(t.started_at, CASE WHEN s.ran_for IS NOT NULL
                 THEN greatest(t.claimed_at, instant - make_interval(secs => s.ran_for)) END) AS started_at,
-            s.charged, s.attempt_state, s.result, s.result_ref, s.result_ttl, s.error_class, s.error_message,
-            s.traceback, s.exit_code, t.dead_letter OR s.dead_letter AS dead_letter, s.recorded_by, s.executor,
-            t.owner
+            s.result, t.owner
     ), kept AS (
         INSERT INTO headrace.history (
             id, name, kind, queue, pool, lane, priority, state, reason, claim_no, attempt, losses, run_no, max_attempts,
@@ -151,29 +149,29 @@ BEGIN
             finished_at, dead_letter, result, result_ref, result_expires_at, error_class, error_message, executor, owner
         )
         SELECT m.id, m.name, m.kind, m.queue, m.pool, m.lane, m.priority, m.state, m.reason, m.claim_no,
-               m.attempt + m.charged::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
+               m.attempt + chargeds[m.k]::integer, m.losses, m.run_no, m.max_attempts, m.worker, m.job, m.critical,
                m.arguments, m.codec, m.version, m.options, m.gates, m.order_key, m.keyed, m.max_age, m.created_at,
                m.enqueued_at, m.eligible_at, m.order_at, m.expires_at, m.claimed_at, m.started_at, m.cancelling_at,
-               m.progress, greatest(instant, m.started_at), m.dead_letter, m.result, m.result_ref,
-               instant + make_interval(secs => m.result_ttl),
-               coalesce(m.error_class, CASE WHEN m.reason = 'expired' THEN 'headrace.Expired' END),
-               coalesce(m.error_message, CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END),
-               m.executor, m.owner
+               m.progress, greatest(instant, m.started_at), m.dead_letter, m.result, result_refs[m.k],
+               instant + make_interval(secs => result_ttls[m.k]),
+               coalesce(error_classes[m.k], CASE WHEN m.reason = 'expired' THEN 'headrace.Expired' END),
+               coalesce(error_messages[m.k], CASE WHEN m.reason = 'expired' THEN 'its max age passes before it could run again' END),
+               executors[m.k], m.owner
         FROM moved m
     ), tried AS (
         INSERT INTO headrace.attempts AS a (
             task, claim_no, run_no, attempt, state, charged, worker, executor, claimed_at, started_at, finished_at,
             error_class, error_message, traceback, exit_code, recorded_by
         )
-        SELECT m.id, m.claim_no, m.run_no, CASE WHEN m.charged THEN m.attempt + 1 END,
-               coalesce(m.attempt_state, CASE WHEN m.state = 'cancelled' THEN 'cancelled' ELSE 'released' END),
-               m.charged, m.worker, m.executor, m.claimed_at, m.started_at, greatest(instant, m.started_at),
-               m.error_class, m.error_message, m.traceback, m.exit_code, m.recorded_by
+        SELECT m.id, m.claim_no, m.run_no, CASE WHEN chargeds[m.k] THEN m.attempt + 1 END,
+               coalesce(attempts[m.k], CASE WHEN m.state = 'cancelled' THEN 'cancelled' ELSE 'released' END),
+               chargeds[m.k], m.worker, executors[m.k], m.claimed_at, m.started_at, greatest(instant, m.started_at),
+               error_classes[m.k], error_messages[m.k], tracebacks[m.k], exit_codes[m.k], recorded_bys[m.k]
         FROM moved m
         -- A plain success is told by its history row, which is all of its attempt.
-        WHERE m.written_start IS NOT NULL OR m.attempt_state IS NOT NULL AND NOT (
-            m.state = 'completed' AND m.attempt_state = 'succeeded' AND m.charged AND m.recorded_by = 'worker'
-            AND m.error_class IS NULL
+        WHERE m.written_start IS NOT NULL OR attempts[m.k] IS NOT NULL AND NOT (
+            m.state = 'completed' AND attempts[m.k] = 'succeeded' AND chargeds[m.k] AND recorded_bys[m.k] = 'worker'
+            AND error_classes[m.k] IS NULL
         )
         ON CONFLICT (task, claim_no) DO UPDATE
         SET attempt = excluded.attempt, state = excluded.state, charged = excluded.charged,

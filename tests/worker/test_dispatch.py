@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.core.lanes import Lane
+from headrace.core.limits import Gate
 from headrace.core.outcome import Released
 from headrace.core.retry import DEFAULT_RETRY
 from headrace.core.settlement import settle
@@ -24,6 +25,22 @@ from headrace.worker.worker import Worker, worker_record
 from tests.support.waiting import eventually
 from tests.worker.application import Definition
 from tests.worker.bench import Bench, opened
+
+
+async def test_queues_that_share_a_limit_are_admitted_in_the_order_of_their_tasks(bench: Bench) -> None:
+    """Not by the names of the queues: one that always has something new would keep the other from its turn."""
+    ran: list[str] = []
+
+    async def limited(word: str) -> None:
+        ran.append(word)
+
+    bench.app.add(limited)
+    gate = (Gate(kind="limit", key="shared", n=1),)
+    async with opened(bench):
+        for queue, word, priority in (("b", "second", 0), ("a", "third", 0), ("b", "first", 5), ("a", "fourth", -1)):
+            await bench.enqueue("limited", {"word": word}, queue=queue, priority=priority, gates=gate)
+        await bench.burst(queues=("a", "b"))
+    assert ran == ["first", "second", "third", "fourth"]
 
 
 async def test_a_suspect_cancelled_in_its_line_does_not_hold_up_the_others(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from headrace.core.lanes import Lane, LaneCredit
-from headrace.core.task import Pool, Want
+from headrace.core.task import ClaimedTask, Pool, Want
 from headrace.executors.slots import SlotRange
 from headrace.worker.holding import Held
 
@@ -49,6 +49,11 @@ def _order(held: Held) -> tuple[int, Any, int, int]:
     """With the number of the claim: what was given back from here may come again before it is removed."""
     claim = held.claim
     return (-claim.priority, claim.order_at, claim.id, claim.claim_no)
+
+
+def best_first(claim: ClaimedTask) -> tuple[int, int, Any, int]:
+    """The order of claims whichever queue and pool they are of."""
+    return (claim.lane, -claim.priority, claim.order_at, claim.id)
 
 
 class QueueBuffer:

@@ -19,7 +19,7 @@ from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
 from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TasksStarted
 from headrace.telemetry.tracing import OPTION, Tracing
-from headrace.worker.buffer import Buffer
+from headrace.worker.buffer import Buffer, best_first
 from headrace.worker.claiming import Claimer
 from headrace.worker.execution import Pipeline, fault, unknown
 from headrace.worker.finishing import Finisher, Landed
@@ -177,6 +177,7 @@ class Dispatcher:
                 waiting.append(held)
         self.buffer.add(waiting)
         if gated:
+            gated.sort(key=lambda held: best_first(held.claim))  # a limit may be shared by queues
             task = asyncio.create_task(self._admit(gated), name="headrace.admission")
             self._admissions.add(task)
             task.add_done_callback(self._admissions.discard)
@@ -247,6 +248,8 @@ class Dispatcher:
                 self.claimer.hungry()
         if now >= until:
             self._next_turn()
+        elif self._is_idle():
+            self.finisher.ran_dry()
 
     def _gives_way(self, now: float) -> bool:
         """Whether retries wait until something is written; then there is another turn, and after a while anyway."""
@@ -377,6 +380,8 @@ class Dispatcher:
             self._next_turn()
         else:
             self.claimer.hungry()
+            if self._is_idle():
+                self.finisher.ran_dry()
 
     async def _run_alone(self, held: Held, executor: Executor, launch: Launch) -> None:
         """A process runs one suspect at a time. One whose turn does not come soon goes back: another worker may be

@@ -17,8 +17,13 @@ from headrace.worker.claiming import Claimer
 
 # Outcomes that are written together. What a statement costs by itself is shared by more of them on PostgreSQL (a finish
 # with its claim: 28.2 us a task by 500, 25.7 by 1,000); on SQLite others wait until the one writer is done.
-_BATCH = {"postgresql": 1000, "sqlite": 500}
+_BATCH = {"postgresql": 1000}
+_OTHERS_BATCH = 500
+# Characters of results that are written together, at most, but for one result: they go as one parameter, of which
+# PostgreSQL takes a gigabyte, and the line breaks where it is more.
+_LONGEST = 64 * 1024 * 1024
 _AT_ONCE = 2
+_WORTHWHILE = 100
 _LONGEST_PAUSE = 5.0
 
 
@@ -52,7 +57,7 @@ class Finisher:
         rng: random.Random,
     ) -> None:
         self._store = store
-        self._batch = _BATCH[store.dialect]
+        self._batch = _BATCH.get(store.dialect, _OTHERS_BATCH)
         self._worker = worker
         self._claimer = claimer
         self._landed = landed
@@ -102,12 +107,19 @@ class Finisher:
         self._coming.discard(task)
         self._look()
 
+    def ran_dry(self) -> None:
+        """Nothing runs any more, so nothing more comes for now."""
+        if len(self._waiting) >= _WORTHWHILE:
+            self._look()
+
     def _look(self) -> None:
-        """Whether it is time to write: for a full batch always, for less when nothing else is being written."""
+        """Whether it is time to write: for a full batch always, for less when nothing else is being written, or when
+        there will be no more of it and it is worth a statement."""
         count = len(self._waiting)
         full = count >= self._batch
         _switch(self._full, full)
-        _switch(self._due, full or (count > 0 and not self._landing))
+        alone = not self._landing or (count >= _WORTHWHILE and not self._expecting())
+        _switch(self._due, full or (count > 0 and alone))
         _switch(self._idle, not count and not self._landing and not self._coming)
 
     def forget(self) -> None:
@@ -136,7 +148,8 @@ class Finisher:
             await self._company()
             if not self._due.is_set():
                 continue  # another one took it
-            batch, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+            count = _fitting(self._waiting, self._batch)
+            batch, self._waiting = self._waiting[:count], self._waiting[count:]
             self._landing += 1
             self._look()
             try:
@@ -196,6 +209,16 @@ class Finisher:
                     self._claimer().suspend(False)
                     self._bus.emit(StoreBack(what="finish", after=time.monotonic() - began))
             return report
+
+
+def _fitting(waiting: Sequence[Settlement], most: int) -> int:
+    """How many of them go together; one at least."""
+    length = 0
+    for count, settlement in enumerate(waiting[:most]):
+        length += len(settlement.result or "")
+        if length > _LONGEST and count:
+            return count
+    return min(most, len(waiting))
 
 
 def _switch(event: asyncio.Event, on: bool) -> None:

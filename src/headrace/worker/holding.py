@@ -54,7 +54,7 @@ class Holding:
     """All claims in hand by fence. `changed` is called when it becomes empty or stops being so."""
 
     def __init__(self) -> None:
-        # By plain pairs, which equal their Refs: half a thousand are looked up at once.
+        # By plain pairs, which equal their Refs: a thousand are looked up at once.
         self._held: dict[tuple[int, int], Held] = {}
 
     def __len__(self) -> int:

@@ -30,6 +30,7 @@ from headrace.runtime.memory import resident
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
 from headrace.store.base import Store
+from headrace.store.offering import Warming
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.telemetry.logs import use_redaction
 from headrace.worker.application import (
@@ -247,6 +248,9 @@ class Worker:
                 watchdog = WatchdogThread(self.slots.table, kill_memory=self.options.kill_memory)
                 watchdog.start()
                 stack.callback(watchdog.stop)
+            if isinstance(store, Warming):
+                with contextlib.suppress(StoreUnavailable):
+                    await store.warm(self.id)
             supervision = Supervision(self._services(store, dispatcher, pipeline, words))
             stack.push_async_callback(supervision.stop)
             await supervision.start()

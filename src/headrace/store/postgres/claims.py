@@ -58,7 +58,7 @@ class HandedClaims:
         self._doubted.discard(worker)
 
     def hand(self, worker: str, claims: Iterable[ClaimedTask]) -> None:
-        # As plain pairs: they equal their Refs, and half a thousand of them are made at once.
+        # As plain pairs: they equal their Refs, and a thousand of them are made at once.
         self._handed[worker].update([claim[:2] for claim in claims])
 
     def arrived(self, worker: str, claim: ClaimedTask) -> bool:

@@ -94,7 +94,7 @@ class LowWater:
         for want in wants:
             place = (want.queue, want.pool, int(want.lane))
             asked[place] = asked.get(place, 0) + want.n
-        # By slices of the claim (queue, pool, lane, priority), not by name: half a thousand come at once.
+        # By slices of the claim (queue, pool, lane, priority), not by name: a thousand come at once.
         counts: Counter[Place] = Counter([task[4:7] for task in claimed])
         for place in {task[4:7] for task in claimed if task.gated}:
             state.gated.add(place)

@@ -71,6 +71,7 @@ class PostgresStore:
         self.progress = claiming.progress
         self.promote = claiming.promote
         self.finish = finishing.finish
+        self.warm = finishing.warm
         admitting = Admitting(database, queries, claims)
         cancelling = Cancelling(database, queries, announcer)
         retrying = Retrying(database, queries)

@@ -30,6 +30,9 @@ async def a_queue_without_settings_gives_plain_claims(ledger: Ledger) -> None:
     await ledger.store.limit_queue("mail", 1)
     assert [claim.gated for claim in await ledger.claim(queue="web")] == [False]
     assert [claim.gated for claim in await ledger.claim(queue="mail")] == [True]
+    # And so does a look at what is held, by which a worker takes in what it was not told of.
+    held = await ledger.store.held("a", limit=10)
+    assert {claim.queue: claim.gated for claim in held} == {"mail": True, "web": False}
 
 
 @cases.add()

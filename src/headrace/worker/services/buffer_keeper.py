@@ -7,6 +7,7 @@ from headrace.core.task import Ref
 from headrace.executors.slots import SlotRange
 from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
+from headrace.worker.buffer import best_first
 from headrace.worker.dispatch import Dispatcher
 
 _MOST = 100_000
@@ -71,4 +72,4 @@ class BufferKeeper(Service):
             claimer.uncertain = False
             if unknown:
                 claimer.standing.end()
-                self._dispatcher.receive(unknown, time.monotonic())
+                self._dispatcher.receive(sorted(unknown, key=best_first), time.monotonic())

@@ -47,7 +47,10 @@ ORDER BY held.worker LIMIT $1;
 -- name: held
 -- What a worker holds, in the shape of a claim.
 SELECT t.id, t.claim_no, t.name, t.kind, t.queue, t.pool, t.lane, t.priority, t.arguments, t.codec, t.version, t.options,
-       t.attempt, t.losses, t.max_attempts, t.run_no, t.job, t.gates IS NOT NULL AS gated,
+       t.attempt, t.losses, t.max_attempts, t.run_no, t.job,
+       t.gates IS NOT NULL OR EXISTS (
+           SELECT FROM headrace.queues q WHERE q.name = t.queue AND q.settings <> '{}'
+       ) AS gated,
        coalesce(t.expires_at <= clock_timestamp(), false) AS expired, t.state, t.order_at,
        greatest(extract(epoch FROM t.claimed_at - t.eligible_at), 0)::double precision AS waited
 FROM headrace.tasks t WHERE t.worker = $1

@@ -38,9 +38,10 @@ ORDER BY t.worker LIMIT ?
 -- name: held
 -- As a claim returns them, with their present state.
 SELECT id, claim_no, name, kind, queue, pool, lane, priority, arguments, codec, version, options, attempt, losses,
-    max_attempts, run_no, job, gates IS NOT NULL, coalesce(expires_at <= :now, 0), state, order_at,
-    max(coalesce(claimed_at, :now) - eligible_at, 0) / 1000000.0
-FROM headrace_tasks WHERE worker = :worker
+    max_attempts, run_no, job,
+    gates IS NOT NULL OR EXISTS (SELECT 1 FROM headrace_queues AS q WHERE q.name = t.queue AND q.settings <> '{}'),
+    coalesce(expires_at <= :now, 0), state, order_at, max(coalesce(claimed_at, :now) - eligible_at, 0) / 1000000.0
+FROM headrace_tasks AS t WHERE worker = :worker
 ORDER BY id LIMIT :limit
 
 -- name: rows_of_worker

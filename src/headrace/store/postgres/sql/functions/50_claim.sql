@@ -20,6 +20,7 @@ RETURNS TABLE (
     run_no integer, job bigint, gated boolean, expired boolean, state text, order_at timestamptz, waited double precision
 )
 LANGUAGE plpgsql
+SET enable_tidscan = on
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_hashjoin = off

@@ -792,6 +792,15 @@ class Movable(Protocol):
         ...
 
 
+@runtime_checkable
+class Warming(Protocol):
+    """A store whose first statements are dearer than the next."""
+
+    async def warm(self, worker: str) -> None:
+        """Before the first task comes: do what they would else wait for."""
+        ...
+
+
 class StoreClosed(StoreError):
     """The store is not open, or not any more; nothing was written."""
 

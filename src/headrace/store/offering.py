@@ -43,15 +43,6 @@ class Offering(Protocol):
 
 
 @runtime_checkable
-class Warming(Protocol):
-    """A store whose first statements are dearer than the next."""
-
-    async def warm(self, worker: str) -> None:
-        """Before the first task comes: do what they would else wait for."""
-        ...
-
-
-@runtime_checkable
 class HandingOver(Protocol):
     """A store in which an enqueue, of whatever process, can claim its task for an idle worker that stands by."""
 

@@ -118,8 +118,8 @@ class Finisher:
         count = len(self._waiting)
         full = count >= self._batch
         _switch(self._full, full)
-        alone = not self._landing or (count >= _WORTHWHILE and not self._expecting())
-        _switch(self._due, full or (count > 0 and alone))
+        need_not_wait = not self._landing or (count >= _WORTHWHILE and not self._expecting())
+        _switch(self._due, full or (count > 0 and need_not_wait))
         _switch(self._idle, not count and not self._landing and not self._coming)
 
     def forget(self) -> None:

@@ -29,8 +29,7 @@ from headrace.executors.watchdog import WatchdogThread
 from headrace.runtime.memory import resident
 from headrace.runtime.service import Service
 from headrace.runtime.supervision import Supervision
-from headrace.store.base import Store
-from headrace.store.offering import Warming
+from headrace.store.base import Store, Warming
 from headrace.telemetry.events import Bus, JobEnded, LeaseWasLost, WorkerStarted, WorkerStopped
 from headrace.telemetry.logs import use_redaction
 from headrace.worker.application import (

@@ -23,7 +23,7 @@ class Size:
 
 
 FULL = Size(
-    name="full", share=1.0, pilots=2, samples=200, pending=1_000_000, finished=5_000_000, held=300.0, cycle=50_000,
+    name="full", share=1.0, pilots=4, samples=200, pending=1_000_000, finished=5_000_000, held=300.0, cycle=50_000,
     memory=(10_000, 1_000_000), claimed=1000, leases=((2.0, 5), (30.0, 3)), calm=5.0,
 )  # fmt: skip
 SMOKE = Size(

@@ -249,6 +249,52 @@ it("does not put back what an act has changed while it looked", async () => {
   expect(rows()[0]).toHaveTextContent("cancelled");
 });
 
+const part = (items: readonly wire.TaskSummary[], next: string) => ({
+  items,
+  next,
+  searched: { tasks: 1000, complete: false, back_to: "2026-05-01T08:00:00Z" },
+});
+
+it("looks on by itself where a page ended before it found enough", async () => {
+  const { server } = renderPage(<Component />, {
+    path: "/tasks",
+    at: "/tasks?q=lost",
+    answers: {
+      ...around,
+      "GET /api/v1/tasks": ({ query }: Asked) =>
+        query.includes("cursor=b") ? page([task(3)]) : query.includes("cursor=a") ? part([task(7)], "b") : part([], "a"),
+    },
+  });
+  expect(await screen.findByRole("link", { name: "tasks.send #3" })).toBeVisible();
+  expect(screen.getByRole("link", { name: "tasks.send #7" })).toBeVisible();
+  expect(listed(server.requests).filter((query) => query.includes("cursor"))).toHaveLength(2);
+});
+
+it("asks before it looks on after some seconds", async () => {
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  try {
+    const { server } = renderPage(<Component />, {
+      path: "/tasks",
+      at: "/tasks?q=lost",
+      answers: {
+        ...around,
+        "GET /api/v1/tasks": () => new Promise((answer) => window.setTimeout(() => answer(part([], "further")), 1000)),
+      },
+    });
+    const further = (): number => listed(server.requests).filter((query) => query.includes("cursor")).length;
+    await act(() => vi.advanceTimersByTimeAsync(12_000));
+    const button = await screen.findByRole("button", { name: "Look further back" });
+    expect(screen.getByText("Nothing yet")).toBeVisible();
+    const before = further();
+    expect(before).toBeGreaterThan(2);
+    expect(before).toBeLessThan(7);
+    await userEvent.setup({ advanceTimers: vi.advanceTimersByTime }).click(button);
+    await waitFor(() => expect(further()).toBe(before + 1));
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it("says what to do where there is nothing yet", async () => {
   renderPage(<Component />, { path: "/tasks", answers: { ...around, "GET /api/v1/tasks": page([]) } });
   expect(await screen.findByText("No tasks yet")).toBeVisible();

@@ -33,6 +33,8 @@ const LIVE_STATES: ReadonlySet<string> = new Set([
 /** A look again: at most so often when something is said to have changed, and at least so often when nothing is. */
 const SOONEST = 1500;
 const LATEST = 10_000;
+/** A page of a search ends after a moment of the server's. For so long the next one is asked for without being told. */
+const LOOKING_ON = 5000;
 
 type Pages = InfiniteData<TaskPage, string | null>;
 type Found = ReadonlyMap<number, wire.TaskSummary>;
@@ -118,7 +120,16 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
     if (isEmpty) showArrivals();
   }, [isEmpty, showArrivals]);
 
-  const searched = query.data?.pages.at(-1)?.searched;
+  const last = query.data?.pages.at(-1)?.searched;
+  const searched = last != null && !last.complete ? last : null;
+  const begun = useRef<{ of: unknown; at: number }>({ of: null, at: 0 });
+  const { hasNextPage, isFetching, fetchNextPage } = query;
+  const looksOn = isShown && searched !== null && hasNextPage && rows.length < LIST_PAGE;
+  useEffect(() => {
+    if (begun.current.of !== key) begun.current = { of: key, at: Date.now() };
+    if (looksOn && !isFetching && Date.now() < begun.current.at + LOOKING_ON) void fetchNextPage();
+  }, [key, looksOn, isFetching, fetchNextPage]);
+
   return {
     rows,
     isPending: query.isPending && enabled,
@@ -126,7 +137,7 @@ export function useTaskList(filters: Filters, enabled: boolean): TaskList {
     problem: query.error,
     hasMore: query.hasNextPage,
     isLoadingMore: query.isFetchingNextPage,
-    searched: searched != null && !searched.complete ? searched : null,
+    searched,
     arrivals,
     more: () => void query.fetchNextPage().then(again),
     refresh: () => void query.refetch(),

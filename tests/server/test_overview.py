@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from headrace.core.task import QueueRecord
 from headrace.server.overview.buckets import Bucket, Buckets
+from headrace.server.overview.keeping import keep, worth_keeping
 from headrace.server.overview.percentiles import percentiles
 from headrace.server.overview.ranges import RANGES
 from headrace.store.figures import EndedTask, OutcomeSum
@@ -112,6 +114,44 @@ async def test_what_it_shows(serve: Serve, range: str) -> None:
         ]
         assert failing[1]["names"] == ["fail"]
         assert "hunter2" not in answer.text
+
+
+async def test_how_deep_queues_were(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noted by one server of all, each minute; shown of all queues together and of each."""
+    monkeypatch.setattr("headrace.server.overview.keeping._FIRST", 3600.0)  # not by itself
+    async with routed(serve) as server:
+        greet = server.app.get_task("greet")
+        await greet.aenqueue("ada")
+        await greet.using(run_after=3600).aenqueue("bob")
+
+        async def look(identity: str) -> float:
+            return await server.app.engine.run(lambda store: keep(store, identity))
+
+        assert 0 < await look("one") <= 61
+        await greet.aenqueue("eve")
+        await look("another")  # which does not lead
+        for path in ("overview?range=1h", "queues/mail/rates?range=1h", "overview?range=7d"):
+            depths = (await server.viewer.get(f"/api/v1/{path}")).json()["depths"]
+            assert [each["depths"] for each in depths] == [{"primary": 1, "scheduled": 1}]
+        assert (await server.viewer.get("/api/v1/queues/other/rates")).json()["depths"] == []
+
+
+async def test_a_server_notes_depths_by_itself(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.server.overview.keeping._FIRST", 0.01)
+    async with routed(serve) as server:
+        await server.app.get_task("greet").aenqueue("ada")
+
+        async def noted() -> list[Any]:
+            return (await server.viewer.get("/api/v1/overview?range=5m")).json()["depths"]
+
+        assert await eventually(noted)
+
+
+def test_the_deepest_queues_are_noted_and_the_sum_of_all() -> None:
+    queues = [QueueRecord(name=f"q{n:03}", paused=False, depths={"primary": n, "running": 1}) for n in range(150)]
+    kept = worth_keeping(queues)
+    assert kept[""] == {"primary": sum(range(150)), "running": 150}
+    assert sorted(kept)[1:] == [f"q{n:03}" for n in range(50, 150)]
 
 
 async def test_a_count_that_stopped_says_so(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from headrace.server.middleware.request_ids import HEADER, RequestIds
 from headrace.server.middleware.security import SecurityHeaders
 from headrace.server.middleware.unexpected import Unexpected
 from headrace.server.options import ServerOptions
+from headrace.server.overview.keeping import keeping
 from headrace.server.overview.looking import Overview
 from headrace.server.parameters import known_parameters
 from headrace.server.pictures import Pictures
@@ -72,6 +73,7 @@ def create_application(app: App, options: ServerOptions | None = None) -> FastAP
                 await stack.enter_async_context(authenticate)
                 await stack.enter_async_context(passwords)
             await stack.enter_async_context(serving(api))
+            await stack.enter_async_context(keeping(app))
             yield
 
     api = FastAPI(

@@ -4,9 +4,11 @@ None of it is exact for ever and none of it grows with history: sums are those t
 are read from an index in its order and stop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
+
+import orjson
 
 from headrace.core.states import TaskState
 
@@ -19,6 +21,13 @@ class OutcomeSum(NamedTuple):
     name: str
     outcome: str
     n: int
+
+
+class DepthsAt(NamedTuple):
+    """How deep a queue was in the bucket that begins at `at`."""
+
+    at: datetime
+    depths: dict[str, int]
 
 
 class EndedTask(NamedTuple):
@@ -41,10 +50,26 @@ class Newest(NamedTuple):
     ended_at: datetime | None
 
 
+def depth_texts(depths: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+    """As they are kept: a queue without any has a text, too, for somebody looked."""
+    return {
+        queue: orjson.dumps({depth: n for depth, n in found.items() if n}).decode() for queue, found in depths.items()
+    }
+
+
 class Figures(Protocol):
     async def outcome_sums(self, *, since: datetime, until: datetime, bucket: int) -> list[OutcomeSum]:
         """What workers counted from `since` up to before `until`, in buckets of `bucket` seconds that begin at whole
         multiples of it since 1970. Reads as many rows as workers wrote in that time: ask for hours, not for months."""
+        ...
+
+    async def keep_depths(self, depths: Mapping[str, Mapping[str, int]], *, kept: float) -> bool:
+        """By queue, as they are in this minute; "" is the sum of all. False: somebody has said so before. What is older
+        than `kept` seconds goes, a part at a time."""
+        ...
+
+    async def depth_series(self, queue: str, *, since: datetime, bucket: int, buckets: int) -> list[DepthsAt]:
+        """The first that were kept in each of so many buckets from `since` on; none where nobody looked."""
         ...
 
     async def sample_ends(

@@ -416,6 +416,14 @@ def build(dialect: str, name: str = "headrace") -> MetaData:
         index("outcomes", "minute", "minute"),
     )
     table(
+        "depths",
+        Column("queue", Text, nullable=False),  # "": all of them together
+        Column("minute", Instant, nullable=False),
+        Column("depths", Text, nullable=False),  # JSON, without those that are 0
+        PrimaryKeyConstraint("queue", "minute"),
+        index("depths", "minute", "minute"),
+    )
+    table(
         "leaders",
         Column("role", Text, primary_key=True),
         Column("worker", Text, nullable=False),

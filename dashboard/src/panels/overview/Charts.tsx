@@ -1,7 +1,7 @@
 import type { wire } from "@/api";
 import { Chart, durationText, shortNumber, type Series } from "@/ui";
 
-import { finishedLines, type Outcome, type Sample } from "./figures";
+import { finishedLines, loadPoints, type Outcome, type Sample } from "./figures";
 
 const perSecond = (value: number): string => `${shortNumber(value)}/s`;
 
@@ -33,15 +33,16 @@ export function EndedChart({ shown, samples }: Shown & { readonly samples: reado
   );
 }
 
-export function LoadChart({ samples }: { readonly samples: readonly Sample[] }) {
+export function LoadChart({ shown, samples }: Shown & { readonly samples: readonly Sample[] }) {
+  const points = loadPoints(shown.depths, samples);
   return (
     <div className="card">
       <Chart
         title="Waiting and running"
-        times={samples.map((sample) => sample.at)}
+        times={points.map((point) => point.at)}
         series={[
-          { id: "waiting", title: "Waiting", colour: 5, values: samples.map((sample) => sample.waiting) },
-          { id: "running", title: "Running", colour: 1, values: samples.map((sample) => sample.running) },
+          { id: "waiting", title: "Waiting", colour: 5, values: points.map((point) => point.waiting) },
+          { id: "running", title: "Running", colour: 1, values: points.map((point) => point.running) },
         ]}
         empty="The first figures are on their way."
       />

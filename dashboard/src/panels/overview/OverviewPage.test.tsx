@@ -48,6 +48,10 @@ const shown: wire.OverviewShown = {
     { name: "reports", paused: false, depths: { primary: 10_001 }, retry_ratio: 0.3 },
   ],
   depths_at: "2026-05-01T08:00:00Z",
+  depths: [
+    { at: "2026-05-01T07:58:00Z", depths: { primary: 30, retry: 2, scheduled: 40, claimed: 1, running: 4 } },
+    { at: "2026-05-01T07:59:00Z", depths: {} },
+  ],
   workers: { alive: 2, silent: 1, stopping: 0, hosts: 1 },
   dead_letters: { n: 4, more: false },
   failing: {
@@ -106,6 +110,12 @@ describe("the overview", () => {
       "Table of Waiting and running",
       "Table of Time in the queue",
       "Table of Time of execution",
+    ]);
+    await userEvent.click(screen.getByRole("button", { name: "Table of Waiting and running" }));
+    const load = within(screen.getByRole("table", { name: "Waiting and running" })).getAllByRole("row").slice(1);
+    expect(load.map((row) => within(row).getAllByRole("cell").map((cell) => cell.textContent))).toEqual([
+      ["0", "0"],
+      ["32", "5"],
     ]);
     await userEvent.click(screen.getByRole("button", { name: "Table of Finished tasks" }));
     const rows = within(screen.getByRole("table", { name: "Finished tasks" })).getAllByRole("row");

@@ -71,7 +71,7 @@ function Figures({ shown, latest, samples }: { readonly shown: wire.OverviewShow
       <Summary shown={shown} latest={latest} samples={samples} />
       <div className={styles.charts}>
         <EndedChart shown={shown} samples={samples} />
-        <LoadChart samples={samples} />
+        <LoadChart shown={shown} samples={samples} />
         <LatencyCharts shown={shown} />
       </div>
       <QueueDepths queues={latest?.queues ?? shown.queues} finished={shown.finished.queues} />

@@ -7,6 +7,7 @@ import {
   endedBetween,
   failureShare,
   finishedLines,
+  loadPoints,
   percentText,
   rates,
   remember,
@@ -50,6 +51,17 @@ function watched(...messages: OverviewMessage[]): readonly Sample[] {
   }
   return samples;
 }
+
+describe("how much waits and runs", () => {
+  const kept = [-120, -60, 0].map((at, n) => ({ at: iso(at), depths: { primary: n, retry: 10, scheduled: 99, running: 2 * n, claimed: 1 } }));
+
+  it("is what the ledger noted, until there is something that was seen", () => {
+    expect(loadPoints(kept, []).map(({ waiting, running }) => [waiting, running])).toEqual([[10, 1], [11, 3], [12, 5]]);
+    const live = watched(message(-30), message(-28));
+    expect(loadPoints(kept, live).map((point) => (point.at - START) / 1000)).toEqual([-120, -60, -30, -28]);
+    expect(loadPoints([], live)).toEqual(live);
+  });
+});
 
 describe("what ended between two looks", () => {
   it("is what a minute has grown by, and what a new one holds", () => {

@@ -50,6 +50,23 @@ export function runningOf(states: Readonly<Record<string, number>>): number {
   return (states["running"] ?? 0) + (states["claimed"] ?? 0);
 }
 
+export interface Load {
+  readonly at: number;
+  readonly waiting: number;
+  readonly running: number;
+}
+
+/** How much waited and ran: what the ledger noted in the range, and from there on what was seen since the page is open. */
+export function loadPoints(kept: wire.OverviewShown["depths"], samples: readonly Sample[]): readonly Load[] {
+  const firstLive = samples[0]?.at ?? Number.POSITIVE_INFINITY;
+  const noted = kept.map(({ at, depths }) => ({
+    at: Date.parse(at),
+    waiting: waitingOf([{ depths }]),
+    running: runningOf(depths),
+  }));
+  return [...noted.filter((point) => point.at < firstLive), ...samples];
+}
+
 /** A pause longer than this is a gap: two messages come a second apart, or a few. */
 const LONGEST_STEP = 15_000;
 /** What is older than the shortest range is never drawn. */

@@ -1,4 +1,4 @@
-/** What was seen since the dashboard is open, also while another of its pages was: the ledger keeps no history of depths. */
+/** What was seen since the dashboard is open, also while another of its pages was: the ledger notes depths by the minute. */
 
 import { useSyncExternalStore } from "react";
 

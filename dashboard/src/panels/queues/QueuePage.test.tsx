@@ -104,6 +104,7 @@ function ratesOf({ query }: Asked): wire.QueueRates {
     series: [{ at: "2026-05-01T08:00:00Z", ...counts }],
     totals: counts,
     per_second: 0.5,
+    depths: [0, 1].map((minute) => ({ at: `2026-05-01T08:0${minute}:00Z`, depths: { primary: completed, retry: 2, running: 1 } })),
   };
 }
 
@@ -115,7 +116,13 @@ it("shows what ended over times from minutes to a week, from its first look on",
   expect(within(table).getByRole("row", { name: /^hour 300 10/ })).toBeVisible();
   // 300 in a minute.
   expect(await screen.findByRole("img", { name: /^Ended each second\. Completed: now 5\/s/ })).toBeVisible();
+  const depths = (fresh: string) => [0, 1].map(() => [fresh, "2", "1"]);
+  const noted = () => within(screen.getByRole("table", { name: "Waiting and running" })).getAllByRole("row").slice(-2);
+  await userEvent.click(screen.getByRole("button", { name: "Table of Waiting and running" }));
+  const cells = () => noted().map((row) => within(row).getAllByRole("cell").map((cell) => cell.textContent));
+  await waitFor(() => expect(cells()).toEqual(depths("300")));
   await userEvent.selectOptions(screen.getByLabelText("Time range"), "Last 7 days");
+  await waitFor(() => expect(cells()).toEqual(depths("3,000")));
   expect(await screen.findByRole("img", { name: /^Ended each second\. Completed: now 50\/s/ })).toBeVisible();
   expect(screen.getByText("Not all of this time has been counted yet.")).toBeVisible();
   expect(router.state.location.search).toBe("?range=7d");

@@ -2,10 +2,11 @@ import { useEffect, useState } from "react";
 import { Link, useParams } from "react-router";
 
 import { useMay } from "@/app/session";
-import { Badge, Button, Chart, depthText, Fact, Facts, Page, Problem, Section, Skeleton } from "@/ui";
+import { Badge, Button, depthText, Fact, Facts, Page, Problem, Section, Skeleton } from "@/ui";
 import { PauseIcon, PlayIcon } from "@/ui/icons";
 
 import { Counted } from "./Counted";
+import { Depths } from "./Depths";
 import { depthOf, idle, rateText, sampled, type Queue, type Sample } from "./figures";
 import { Lanes } from "./Lanes";
 import { LimitForm, RateForm } from "./LimitForms";
@@ -20,7 +21,7 @@ export function Component() {
   const { queues, isPending, error, seenAt, retry } = useQueues();
   // One that has nothing to do, and no settings, is on no list; it is a queue all the same.
   const queue = queues.find((each) => each.name === name) ?? idle(name);
-  const history = useHistory(name, queue, seenAt);
+  const seen = useSeen(name, queue, seenAt);
   const mayOperate = useMay()({ role: "operator", scope: "control" });
   const pausing = usePausing();
   const crumbs = [{ title: "Queues", to: "/queues" }];
@@ -75,19 +76,7 @@ export function Component() {
       </div>
       <div className={styles.columns}>
         <Rates queue={name} />
-        <Section title="Depths">
-          <Chart
-            title="As seen from here"
-            filled
-            times={history.map((sample) => sample.at)}
-            empty="The first figures come in some seconds."
-            series={[
-              { id: "fresh", title: "New", colour: 1, values: history.map((sample) => sample.fresh) },
-              { id: "retry", title: "Retries", colour: 4, values: history.map((sample) => sample.retry) },
-              { id: "running", title: "Running", colour: 5, values: history.map((sample) => sample.running) },
-            ]}
-          />
-        </Section>
+        <Depths queue={name} seen={seen} />
       </div>
       <Section title="Limits">
         {mayOperate ? (
@@ -120,8 +109,8 @@ function Links({ name }: { readonly name: string }) {
   );
 }
 
-/** The depths of the last minutes, as far as this page has seen them: the ledger keeps none of the past. */
-function useHistory(name: string, queue: Queue, seenAt: number): readonly Sample[] {
+/** The depths of the last minutes, as far as this page has seen them: the ledger notes them once a minute. */
+function useSeen(name: string, queue: Queue, seenAt: number): readonly Sample[] {
   const [history, setHistory] = useState<{ readonly name: string; readonly samples: readonly Sample[] }>({ name, samples: [] });
   useEffect(() => {
     if (seenAt === 0) return;
@@ -131,6 +120,5 @@ function useHistory(name: string, queue: Queue, seenAt: number): readonly Sample
     }));
     // Its depths are those of that moment: a new object with the same ones is no new sample.
   }, [name, seenAt]);
-  // A line takes two.
-  return history.samples.length > 1 ? history.samples : [];
+  return history.samples;
 }

@@ -1,39 +1,19 @@
-import { useQuery } from "@tanstack/react-query";
-
-import { api, call, type wire } from "@/api";
+import type { wire } from "@/api";
 import { Chart, Problem, Section, Select, shortNumber } from "@/ui";
-import { useQueryState } from "@/url/queryState";
 
 import { percent, ratePoints } from "./figures";
 import styles from "./Queues.module.css";
-
-type Range = wire.QueueRates["range"];
-const RANGES: readonly { readonly value: Range; readonly label: string; readonly row: string }[] = [
-  { value: "5m", label: "Last 5 minutes", row: "5 minutes" },
-  { value: "1h", label: "Last hour", row: "hour" },
-  { value: "24h", label: "Last 24 hours", row: "day" },
-  { value: "7d", label: "Last 7 days", row: "7 days" },
-];
-
-function useRates(name: string, range: Range, each: number) {
-  return useQuery({
-    queryKey: ["queues", name, "rates", range],
-    queryFn: ({ signal }) =>
-      call(api.GET("/api/v1/queues/{name}/rates", { signal, params: { path: { name }, query: { range } } })),
-    refetchInterval: each,
-  });
-}
+import { RANGES, useRange, useRates } from "./useRates";
 
 /** What ended of one queue: a line over the chosen time, and sums over times from minutes to a week. */
 export function Rates({ queue }: { readonly queue: string }) {
   const asked = {
-    "5m": useRates(queue, "5m", 5000),
-    "1h": useRates(queue, "1h", 5000),
-    "24h": useRates(queue, "24h", 60_000),
-    "7d": useRates(queue, "7d", 60_000),
+    "5m": useRates(queue, "5m"),
+    "1h": useRates(queue, "1h"),
+    "24h": useRates(queue, "24h"),
+    "7d": useRates(queue, "7d"),
   };
-  const [text, setRange] = useQueryState("range", "1h");
-  const range = RANGES.find((each) => each.value === text)?.value ?? "1h";
+  const [range, setRange] = useRange();
   const shown = asked[range].data;
   const points = shown === undefined ? [] : ratePoints(shown);
   const failed = Object.values(asked).find((each) => each.error !== null);

@@ -4,6 +4,7 @@ import type { wire } from "@/api";
 
 import {
   depthOf,
+  depthPoints,
   isOutdated,
   merged,
   numberOf,
@@ -69,6 +70,15 @@ it("keeps samples for a time, and none twice", () => {
   expect(sampled(one, 7000, { primary: 9 }, 5000).map((sample) => sample.at)).toEqual([7000]);
 });
 
+it("draws the depths that were noted, until there are some that were seen", () => {
+  const kept = ["08:00", "08:01"].map((time) => ({ at: `2026-05-01T${time}:00Z`, depths: { primary: 4, claimed: 1, running: 2 } }));
+  const [first, second] = kept.map(({ at }) => ({ at: Date.parse(at), fresh: 4, retry: 0, running: 3 }));
+  expect(depthPoints(kept, [])).toEqual([first, second]);
+  const seen = [30, 90].map((seconds) => ({ at: Date.parse("2026-05-01T08:00:00Z") + seconds * 1000, fresh: 9, retry: 1, running: 0 }));
+  expect(depthPoints(kept, seen)).toEqual([first, ...seen]);
+  expect(depthPoints(kept.slice(1), [])).toEqual([]);
+});
+
 it("draws what ended per second, and the bucket that is not over by what it has so far", () => {
   const nothing = { failed: 0, cancelled: 0, rejected: 0 };
   const rates: wire.QueueRates = {
@@ -85,6 +95,7 @@ it("draws what ended per second, and the bucket that is not over by what it has 
     ],
     totals: { ...nothing, completed: 180, failed: 30 },
     per_second: 2,
+    depths: [],
   };
   expect(ratePoints(rates)).toEqual([
     { at: Date.parse("2026-05-01T08:00:30Z"), completed: 2, failed: 0.5 },

@@ -78,13 +78,24 @@ export interface Sample {
 export function sampled(before: readonly Sample[], at: number, depths: Depths, keep: number): readonly Sample[] {
   const last = before.at(-1);
   if (last !== undefined && last.at >= at) return before;
-  const sample = {
+  return [...before.filter((each) => each.at > at - keep), sampleOf(at, depths)];
+}
+
+function sampleOf(at: number, depths: Depths): Sample {
+  return {
     at,
     fresh: depthOf(depths, "primary"),
     retry: depthOf(depths, "retry"),
     running: depthOf(depths, "claimed", "running"),
   };
-  return [...before.filter((each) => each.at > at - keep), sample];
+}
+
+/** What the ledger noted, and from there on what was seen since the page is open. A line takes two. */
+export function depthPoints(kept: wire.QueueRates["depths"], seen: readonly Sample[]): readonly Sample[] {
+  const first = seen[0]?.at ?? Number.POSITIVE_INFINITY;
+  const noted = kept.map(({ at, depths }) => sampleOf(Date.parse(at), depths));
+  const points = [...noted.filter((point) => point.at < first), ...seen];
+  return points.length > 1 ? points : [];
 }
 
 export interface RateForm {

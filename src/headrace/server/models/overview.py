@@ -65,6 +65,16 @@ class Latency(Shown):
     series: list[LatencyAt] = Field(description="Every bucket, oldest first")
 
 
+class DepthsAt(Shown):
+    """How deep queues were; no entry where no server ran."""
+
+    at: Instant = Field(description="The bucket begins here: its first minute of which depths are known")
+    depths: dict[str, int] = Field(
+        description="primary, retry, scheduled, waiting, claimed, running; those that were 0 are left out",
+        examples=[{"primary": 12, "running": 3}],
+    )
+
+
 class QueueDepths(Shown):
     name: str = Field(examples=["mail"])
     paused: bool
@@ -88,6 +98,7 @@ class QueueRates(Shown):
     series: list[OutcomesAt] = Field(description="Every bucket, oldest first")
     totals: Outcomes
     per_second: float = Field(description="That ended, over the range", examples=[1.67])
+    depths: list[DepthsAt] = Field(description="How deep it was, of everybody's tasks, oldest first")
 
 
 class WorkerCounts(Shown):
@@ -113,6 +124,7 @@ class OverviewShown(Shown):
     )
     queues: list[QueueDepths]
     depths_at: Instant = Field(description="When depths, states and workers were counted")
+    depths: list[DepthsAt] = Field(description="How deep all queues were together, oldest first")
     workers: WorkerCounts
     dead_letters: Count
     failing: Failures = Field(description="What failed in the range, by error; at most 50 of them")

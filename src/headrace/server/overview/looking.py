@@ -16,9 +16,10 @@ from headrace.client.searching import Search, Walk
 from headrace.core.states import LIVE, TaskState
 from headrace.core.task import QueueRecord, TaskFilter
 from headrace.server.overview.buckets import Bucket, Buckets, spans
+from headrace.server.overview.keeping import ALL
 from headrace.server.overview.ranges import RANGES, Range, RangeName
 from headrace.store.base import COUNTED_AT_MOST, Store
-from headrace.store.figures import EndedTask
+from headrace.store.figures import DepthsAt, EndedTask
 
 _BUDGET = 0.02
 _LEAST = 1.0  # seconds that an answer is kept
@@ -93,6 +94,16 @@ class Overview:
             f"counted {_asked(name, owner)}",
             lambda: self._app.engine.run(lambda store: self._count(store, RANGES[name], owner)),
         )
+
+    async def depths(self, name: RangeName, queue: str = ALL) -> list[DepthsAt]:
+        """Of everybody: how deep a queue was, or all of them together."""
+        range = RANGES[name]
+
+        async def look(store: Store) -> list[DepthsAt]:
+            since = range.starts(await store.now())[0]
+            return await store.depth_series(queue, since=since, bucket=range.bucket, buckets=range.buckets)
+
+        return await self._shared(f"depths {name} {queue}", lambda: self._app.engine.run(look))
 
     async def _look_back(self, store: Store, range: Range, owner: str | None) -> Ended:
         counted = await self._count(store, range, owner)

@@ -21,12 +21,14 @@ from headrace.server.models.overview import (
     QueueDepths,
     QueueRates,
 )
+from headrace.server.models.overview import DepthsAt as DepthsShown
 from headrace.server.models.overview import Outcomes as OutcomesShown
 from headrace.server.overview.buckets import Bucket
 from headrace.server.overview.looking import Counted
 from headrace.server.overview.percentiles import percentiles
 from headrace.server.overview.ranges import Range
 from headrace.settings import Settings
+from headrace.store.figures import DepthsAt
 
 _BUSIEST = 50
 OUTCOMES = ("completed", "failed", "cancelled", "rejected")
@@ -55,7 +57,13 @@ def finished(buckets: Sequence[Bucket], now: datetime, *, complete: bool) -> Fin
     )
 
 
-def rates(queue: str, range: Range, counted: Counted, *, whose: Literal["all", "own"]) -> QueueRates:
+def depth_series(found: Sequence[DepthsAt]) -> list[DepthsShown]:
+    return [DepthsShown(at=each.at, depths=each.depths) for each in found]
+
+
+def rates(
+    queue: str, range: Range, counted: Counted, depths: Sequence[DepthsAt], *, whose: Literal["all", "own"]
+) -> QueueRates:
     found = [(bucket.at, bucket.of_queue(queue)) for bucket in counted.buckets]
     total = sum((outcomes for _, outcomes in found), Counter[str]())
     since = counted.buckets[0].at
@@ -70,6 +78,7 @@ def rates(queue: str, range: Range, counted: Counted, *, whose: Literal["all", "
         series=[OutcomesAt(at=at, **_outcomes(outcomes)) for at, outcomes in found],
         totals=OutcomesShown(**_outcomes(total)),
         per_second=total.total() / max(1.0, (counted.at - since).total_seconds()),
+        depths=depth_series(depths),
     )
 
 

@@ -12,7 +12,7 @@ from headrace.server.models.counts import Count
 from headrace.server.models.overview import OverviewShown, WorkerCounts
 from headrace.server.overview.looking import Overview
 from headrace.server.overview.ranges import RANGES, RangeName
-from headrace.server.overview.showing import depths, failures, finished, latency
+from headrace.server.overview.showing import depth_series, depths, failures, finished, latency
 
 router = APIRouter(prefix="/overview", tags=["overview"])
 
@@ -48,6 +48,7 @@ async def get_overview(
         states={state: Count.of(standing.states.get(state, 0)) for state in TaskState if state in LIVE},
         queues=[depths(app.settings, queue) for queue in standing.queues],
         depths_at=standing.at,
+        depths=depth_series(await overview.depths(range)),
         workers=WorkerCounts(**standing.workers._asdict()),
         dead_letters=dead,
         failing=failures(ended.failing),

@@ -40,12 +40,13 @@ async def get_rates(
     caller: Reader,
     range: Annotated[RangeName, Query(description="How far back")] = "1h",
 ) -> QueueRates:
-    """What ended of it, by bucket of time; nothing of one that nobody has heard of. A user's own."""
+    """What ended of it, by bucket of time, a user's own, and how deep it was; nothing of one that nobody has heard of."""
     check_queue(name)
     overview = cast("Overview", request.app.state.overview)
     owner = caller.only_own
     counted = await overview.counted(range, owner)
-    return rates(name, RANGES[range], counted, whose="all" if owner is None else "own")
+    depths = await overview.depths(range, name)
+    return rates(name, RANGES[range], counted, depths, whose="all" if owner is None else "own")
 
 
 @router.post("/{name:path}/pause")

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from headrace.core.states import TERMINAL, TaskState
 from headrace.store.base import COUNTED_AT_MOST
-from headrace.store.figures import EndedTask, Newest, OutcomeSum
+from headrace.store.figures import DepthsAt, EndedTask, Newest, OutcomeSum, depth_texts
 from headrace.store.postgres.connection import Database
 from headrace.store.texts import is_storable
 
@@ -23,6 +25,16 @@ class Figures:
 
     async def outcome_sums(self, *, since: datetime, until: datetime, bucket: int) -> list[OutcomeSum]:
         return [OutcomeSum(*row) for row in await self._fetch("outcome_sums", since, until, bucket)]
+
+    async def keep_depths(self, depths: Mapping[str, Mapping[str, int]], *, kept: float) -> bool:
+        found = depth_texts(depths)
+        return bool(await self._fetch("keep_depths", list(found), list(found.values()), kept))
+
+    async def depth_series(self, queue: str, *, since: datetime, bucket: int, buckets: int) -> list[DepthsAt]:
+        if not is_storable(queue):
+            return []
+        rows = await self._fetch("depth_series", queue, since, bucket, buckets)
+        return [DepthsAt(at, orjson.loads(text)) for at, text in rows]
 
     async def sample_ends(
         self, states: Sequence[TaskState], *, since: datetime, bucket: int, buckets: int, each: int

@@ -210,6 +210,8 @@ class PostgresStore:
         self.below = relations.below
         self.fired_by = relations.fired_by
         self.outcome_sums = figures.outcome_sums
+        self.keep_depths = figures.keep_depths
+        self.depth_series = figures.depth_series
         self.sample_ends = figures.sample_ends
         self.own_ends = figures.own_ends
         self.live_counts = figures.live_counts

@@ -1,16 +1,20 @@
 """Sums and samples of the whole ledger, each by an index that stops."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+import orjson
+
 from headrace.core.states import TERMINAL, TaskState
-from headrace.store.figures import EndedTask, Newest, OutcomeSum
+from headrace.store.figures import DepthsAt, EndedTask, Newest, OutcomeSum, depth_texts
 from headrace.store.instants import from_micros, to_micros
 from headrace.store.sqlite.connection import Part, Row, Transaction
 from headrace.store.sqlite.counting import live_counts
+from headrace.store.sqlite.enqueueing import seconds_to_micros
 from headrace.store.texts import is_storable
 
 _SECOND = 1_000_000
+_MINUTE = 60 * _SECOND
 
 
 def _ended(row: Row) -> EndedTask:
@@ -31,6 +35,33 @@ class Figuring(Part):
         parameters = {"since": to_micros(since), "until": to_micros(until), "bucket": bucket * _SECOND}
         rows = await self.database.read(lambda transaction: transaction.rows("outcome_sums", parameters))
         return [OutcomeSum(from_micros(at), *rest) for at, *rest in rows]
+
+    async def keep_depths(self, depths: Mapping[str, Mapping[str, int]], *, kept: float) -> bool:
+        found = depth_texts(depths)
+
+        def keep(transaction: Transaction) -> bool:
+            minute = transaction.now - transaction.now % _MINUTE
+            transaction.run("drop_depths", {"until": minute - seconds_to_micros(kept)})
+            if transaction.rows("depths_are_kept", {"minute": minute}):
+                return False
+            transaction.run_many("keep_depths", [(queue, minute, text) for queue, text in found.items()])
+            return True
+
+        return await self.database.write(keep)
+
+    async def depth_series(self, queue: str, *, since: datetime, bucket: int, buckets: int) -> list[DepthsAt]:
+        if not is_storable(queue):
+            return []
+        first, width = to_micros(since), bucket * _SECOND
+
+        def look(transaction: Transaction) -> list[DepthsAt]:
+            found: list[DepthsAt] = []
+            for begin in range(first, first + buckets * width, width):
+                parameters = {"queue": queue, "since": begin, "until": begin + width}
+                found += [DepthsAt(from_micros(begin), orjson.loads(t)) for (t,) in transaction.rows("depths_in", parameters)]
+            return found
+
+        return await self.database.read(look)
 
     async def sample_ends(
         self, states: Sequence[TaskState], *, since: datetime, bucket: int, buckets: int, each: int

@@ -37,6 +37,38 @@ async def sums_are_by_bucket_queue_name_and_outcome(ledger: Ledger) -> None:
 
 
 @cases.add()
+async def depths_are_noted_once_a_minute(ledger: Ledger) -> None:
+    """By the store's own minute; whoever comes second changes nothing, and what nobody looked at has no entry."""
+    store, hour = ledger.store, timedelta(hours=1)
+    written = 0
+    for n in (5, 6):  # a new minute may begin between the two
+        written += await store.keep_depths({"": {"primary": n, "retry": 0}, "mail": {"primary": n}, "idle": {}}, kept=60)
+    now = await store.now()
+    since = _begin(now - hour, 60)
+    found = await store.depth_series("mail", since=since, bucket=60, buckets=62)
+    assert [each.depths for each in found] == [{"primary": 5}, {"primary": 6}][:written]
+    assert all(each.at <= now and each.at.timestamp() % 60 == 0 for each in found)
+    whole = await store.depth_series("", since=_begin(now - hour, _HOUR), bucket=_HOUR, buckets=3)
+    assert whole[0].depths == {"primary": 5}
+    assert [each.depths for each in await store.depth_series("idle", since=since, bucket=60, buckets=62)] == [{}] * written
+    assert await store.depth_series("nobody", since=since, bucket=60, buckets=62) == []
+    assert await store.depth_series("\0", since=since, bucket=60, buckets=62) == []
+    assert await store.depth_series("mail", since=since - 9 * hour, bucket=60, buckets=62) == []
+
+
+@cases.add()
+async def depths_that_are_too_old_go(ledger: Ledger) -> None:
+    store = ledger.store
+    since = _begin(await store.now() - timedelta(hours=1), 60)
+    assert await store.keep_depths({"": {"primary": 1}}, kept=3600)
+    await store.keep_depths({"": {"primary": 2}}, kept=3600)
+    assert await store.depth_series("", since=since, bucket=60, buckets=63)
+    # As if an hour had passed: all that was noted before the next minute is too old.
+    await store.keep_depths({}, kept=-120)
+    assert await store.depth_series("", since=since, bucket=60, buckets=63) == []
+
+
+@cases.add()
 async def a_sample_has_the_last_of_each_state_in_each_bucket(ledger: Ledger) -> None:
     begin = _begin(await ledger.store.now(), 60)
     ids = await ledger.enqueue(*(task() for _ in range(5)))

@@ -5,6 +5,35 @@ SELECT to_timestamp(floor(extract(epoch FROM o.minute) / $3::integer) * $3) AS a
 FROM headrace.outcomes o WHERE o.minute >= $1::timestamptz AND o.minute < $2::timestamptz
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4;
 
+-- name: keep_depths
+-- Once a minute, by whoever comes first. What is too old goes by the index on the minute, a part at a time.
+WITH clock AS MATERIALIZED (
+    SELECT date_trunc('minute', clock_timestamp()) AS minute
+), old AS (
+    DELETE FROM headrace.depths d WHERE d.ctid = ANY (ARRAY(
+        SELECT o.ctid FROM headrace.depths o
+        WHERE o.minute < (SELECT c.minute FROM clock c) - make_interval(secs => $3::double precision)
+        ORDER BY o.minute LIMIT 5000
+    ))
+)
+INSERT INTO headrace.depths (queue, minute, depths)
+SELECT k.queue, c.minute, k.depths FROM clock c CROSS JOIN unnest($1::text[], $2::text[]) AS k(queue, depths)
+WHERE NOT EXISTS (SELECT FROM headrace.depths d WHERE d.queue = '' AND d.minute = c.minute)
+ON CONFLICT (queue, minute) DO NOTHING
+RETURNING queue;
+
+-- name: depth_series
+-- One probe of the key for each bucket.
+SELECT b.at, found.depths FROM (
+    SELECT $2::timestamptz + make_interval(secs => (g.place * $3::integer)::double precision) AS at
+    FROM generate_series(0, $4::integer - 1) AS g(place)
+) AS b CROSS JOIN LATERAL (
+    SELECT d.depths FROM headrace.depths d
+    WHERE d.queue = $1::text AND d.minute >= b.at AND d.minute < b.at + make_interval(secs => $3::double precision)
+    ORDER BY d.minute LIMIT 1
+) AS found
+ORDER BY b.at;
+
 -- name: sample_ends
 -- The last of each state in each bucket. The state is asked for by ANY and stands in the order: no other index gives it.
 SELECT found.id, found.name, found.queue, found.state, found.eligible_at, found.started_at, found.finished_at

@@ -4,6 +4,24 @@ SELECT minute - minute % :bucket AS at, queue, name, outcome, sum(n) FROM headra
 WHERE minute >= :since AND minute < :until
 GROUP BY at, queue, name, outcome ORDER BY at, queue, name, outcome
 
+-- name: depths_are_kept
+-- Of this minute.
+SELECT 1 FROM headrace_depths WHERE queue = '' AND minute = :minute
+
+-- name: keep_depths
+-- Of one queue.
+INSERT INTO headrace_depths (queue, minute, depths) VALUES (?, ?, ?) ON CONFLICT (queue, minute) DO NOTHING
+
+-- name: drop_depths
+-- What is too old, by the index on the minute, a part at a time.
+DELETE FROM headrace_depths WHERE rowid IN (
+    SELECT rowid FROM headrace_depths INDEXED BY headrace_depths_minute WHERE minute < :until ORDER BY minute LIMIT 5000
+)
+
+-- name: depths_in
+-- The first of a bucket, by the key.
+SELECT depths FROM headrace_depths WHERE queue = :queue AND minute >= :since AND minute < :until ORDER BY minute LIMIT 1
+
 -- name: sample_ends
 -- The last of one state in one bucket.
 SELECT id, name, queue, state, eligible_at, started_at, finished_at FROM headrace_history INDEXED BY headrace_history_state

@@ -1,6 +1,6 @@
 import { useEffect, useId, useRef, useState, type PointerEvent, type ReactNode } from "react";
 
-import { linePath, place, roundTop, shortNumber, ticks } from "./scale";
+import { linePath, place, roundTop, shortNumber, ticks, withPauses } from "./scale";
 import { localTime } from "./instants";
 import styles from "./Chart.module.css";
 
@@ -24,6 +24,8 @@ interface ChartProps {
   /** The area below the line is tinted, for one that stands for an amount. */
   readonly filled?: boolean;
   readonly empty?: ReactNode;
+  /** Milliseconds: over a longer pause no line is drawn. */
+  readonly longest?: number;
 }
 
 /** Of one figure of a label. */
@@ -33,7 +35,7 @@ const TOP = 8;
 const BOTTOM = 20;
 
 /** Lines over time. Everything that it shows is in a table behind it as well. */
-export function Chart({ title, times, series, format = shortNumber, height = 168, filled = false, empty }: ChartProps) {
+export function Chart({ title, times, series, format = shortNumber, height = 168, filled = false, empty, longest }: ChartProps) {
   const [frame, width] = useWidth();
   const [at, setAt] = useState<number | null>(null);
   const tableId = useId();
@@ -109,10 +111,9 @@ export function Chart({ title, times, series, format = shortNumber, height = 168
               </text>
             ))}
             {series.map((each) => {
-              const points = times.map((time, place) => {
-                const value = each.values[place] ?? null;
-                return [x(time), value === null ? null : y(value)] as const;
-              });
+              const points = withPauses(times, each.values, longest).map(
+                ([time, value]) => [x(time), value === null ? null : y(value)] as const,
+              );
               const colour = `var(--series-${each.colour})`;
               return (
                 <g key={each.id}>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { alone, nearest } from "./Chart";
-import { countText, depthText, linePath, place, roundStep, roundTop, shortNumber, ticks } from "./scale";
+import { countText, depthText, linePath, place, roundStep, roundTop, shortNumber, ticks, withPauses } from "./scale";
 
 describe("an axis", () => {
   it.each([
@@ -80,4 +80,9 @@ it("says where counting stopped", () => {
 it("finds the points that no line would show", () => {
   expect(alone([[0, 1], [1, null], [2, 5], [3, 6], [4, null]])).toEqual([[0, 1]]);
   expect(alone([[0, null]])).toEqual([]);
+});
+
+it("draws no line over a pause in which nothing is known", () => {
+  expect(withPauses([0, 10, 50, 60], [1, 2, null, 4])).toEqual([[0, 1], [10, 2], [50, null], [60, 4]]);
+  expect(linePath(withPauses([0, 10, 50, 60], [1, 2, 3, 4], 20))).toBe("M0.0 1.0L10.0 2.0M50.0 3.0L60.0 4.0");
 });

@@ -29,6 +29,18 @@ export function place(value: number, from: readonly [number, number], to: readon
   return to[0] + ((value - low) / (high - low)) * (to[1] - to[0]);
 }
 
+/** What a line goes through: where two are further apart than `longest`, nothing is known of the time between them. */
+export function withPauses(
+  times: readonly number[],
+  values: readonly (number | null)[],
+  longest = Number.POSITIVE_INFINITY,
+): readonly (readonly [number, number | null])[] {
+  return times.flatMap((time, place) => {
+    const point = [time, values[place] ?? null] as const;
+    return time - (times[place - 1] ?? time) > longest ? [[time, null] as const, point] : [point];
+  });
+}
+
 /** The path of a line; it is broken where a value is missing. */
 export function linePath(points: readonly (readonly [number, number | null])[]): string {
   let path = "";

@@ -45,6 +45,7 @@ export function LoadChart({ shown, samples }: Shown & { readonly samples: readon
           { id: "running", title: "Running", colour: 1, values: points.map((point) => point.running) },
         ]}
         empty="The first figures are on their way."
+        longest={2500 * shown.bucket}
       />
     </div>
   );

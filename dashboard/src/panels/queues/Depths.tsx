@@ -6,12 +6,14 @@ import { useRange, useRates } from "./useRates";
 /** How deep a queue was in the time that is chosen beside it, and is since the page is open. */
 export function Depths({ queue, seen }: { readonly queue: string; readonly seen: readonly Sample[] }) {
   const [range] = useRange();
-  const points = depthPoints(useRates(queue, range).data?.depths ?? [], seen);
+  const noted = useRates(queue, range).data;
+  const points = depthPoints(noted?.depths ?? [], seen);
   return (
     <Section title="Depths">
       <Chart
         title="Waiting and running"
         filled
+        longest={2500 * (noted?.bucket ?? 60)}
         times={points.map((point) => point.at)}
         empty="The first figures come in some seconds."
         series={[

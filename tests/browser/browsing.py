@@ -4,13 +4,25 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.browser.driver import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, Response, expect
+from tests.browser.driver import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Locator,
+    Page,
+    Request,
+    Response,
+    expect,
+)
 from tests.browser.stage import Stage
 
 PATIENCE = 20_000.0  # milliseconds
 WIDE = (1280, 900)
 NARROW = (390, 844)
 ZONE = "Asia/Tokyo"  # neither UTC nor that of a developer's machine, so that what is shown in the wrong one is seen
+# Said of a connection that was not open yet when its page was left, or when its visitor logged out.
+_GIVEN_UP = "WebSocket is closed before the connection is established"
 
 type Scheme = Literal["light", "dark"]
 
@@ -37,7 +49,7 @@ class Complaints:
         page.on("response", self._response)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and _GIVEN_UP not in message.text:
             place = message.location.get("url", "")
             self.heard.append(f"console {message.type}: {message.text} ({place})")
 
@@ -102,6 +114,17 @@ async def settled(page: Page) -> None:
     await expect(page.locator("[aria-label=Reading], [aria-busy=true]")).to_have_count(0)
     await page.evaluate("() => document.fonts.ready.then(() => undefined)")
     await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def newest_row(lines: Locator) -> Locator:
+    """The last line of `catalogue.load` that is drawn. Which one that is when it is looked at, nobody knows."""
+    return lines.get_by_text(re.compile(r"row \d+ of the catalogue")).last
+
+
+async def row_of(line: Locator) -> int:
+    found = re.search(r"row (\d+) of", await line.inner_text())
+    assert found is not None
+    return int(found[1])
 
 
 def heading(page: Page, text: str | re.Pattern[str]):

@@ -5,8 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -53,15 +51,15 @@ class Command:
         self.process.wait(CEILING)
         self.process = None
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """It does nothing for a moment, and does not notice."""
+    def freeze(self) -> None:
+        """It does nothing until it is thawed, and does not notice. Every thread of it stands still after this."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.killpg(self.process.pid, signal.SIGCONT)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGCONT)
 
     def stop(self) -> None:
         if self.process is None:

@@ -11,6 +11,7 @@ from headrace import App, Queue, Retry, current
 
 _LATER = Retry(max_attempts=5, backoff="fixed", base=timedelta(hours=6))
 _ONCE = Retry(max_attempts=1, dead_letter=True)
+_TWICE = Retry(max_attempts=2, backoff="fixed", base=0)
 
 
 QUEUES = ("mail", "orders", "imports", "parked")
@@ -84,7 +85,8 @@ def make_app(url: str | None = None) -> App:
         """Give money back. Somebody has to look at it first."""
         return f"{cents} cents for order {order}"
 
-    @app.task(name="catalogue.load", queue="imports", timeout=600, retry=Retry(max_attempts=2, backoff="fixed", base=0))
+    # Its timeout is long: that of the scene runs for as long as there are tests.
+    @app.task(name="catalogue.load", queue="imports", timeout=20_000, retry=_TWICE)
     async def load(gate: str, rows: int = 100) -> int:
         """Says how far it is until its gate is opened."""
         place, row = _gates() / gate, 0

@@ -2,11 +2,14 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from headrace import App
+from headrace.store.sqlite.locking import Turns
 from tests.browser import shop
 from tests.browser.people import Sessions, let_in
 from tests.browser.processes import Command, Server
@@ -41,6 +44,18 @@ class Stage:
         beside = self.gates / f".{name}"
         beside.write_text(word)
         os.replace(beside, self.gates / name)
+
+    @contextmanager
+    def frozen_worker(self) -> Iterator[None]:
+        """The worker stands still for a moment (on SQLite). One that is stopped while it writes would keep everybody
+        else from writing: it is stopped in a turn of ours."""
+        path = os.path.realpath(self.url.removeprefix("sqlite:///"))
+        with closing(Turns(path)) as turns, turns.taken():
+            self.worker.freeze()
+        try:
+            yield
+        finally:
+            self.worker.thaw()
 
     async def __aenter__(self) -> Self:
         try:

@@ -7,6 +7,7 @@ import httpx
 from headrace.server.auth.passwords import verify_password
 from tests.browser.browsing import Browsing, heading, settled
 from tests.browser.driver import expect
+from tests.support.waiting import eventually
 
 
 async def test_a_user_is_let_in_changed_and_shut_out(browsing: Browsing):
@@ -75,7 +76,11 @@ async def test_a_token_is_shown_once_works_and_is_revoked(browsing: Browsing):
     await form.get_by_role("button", name="Make the token").click()
     secret = await page.get_by_role("dialog").locator("code").filter(has_text=re.compile("^hr_")).inner_text()
     await page.get_by_role("button", name="Copy the token").click()
-    assert await page.evaluate("() => navigator.clipboard.readText()") == secret
+
+    async def copied() -> bool:
+        return await page.evaluate("() => navigator.clipboard.readText()") == secret
+
+    await eventually(copied)
     await page.get_by_role("button", name="I have copied it").click()
     await expect(page.get_by_text(secret)).to_have_count(0)
 

@@ -40,21 +40,42 @@ async def test_a_wrong_password_says_so_and_what_comes_after_five_of_them(browsi
         await expect(page.get_by_label("Password")).to_have_value("")
     assert (await app.users.aget("lena")).locked_until is not None
     await log_in(page, "lena", PASSWORD)
+    await expect(page.get_by_label("Password")).to_have_value("")
     await expect(page.get_by_role("alert")).to_contain_text("for 15 minutes")
     await expect(heading(page, "Log in to Headrace")).to_be_visible()
 
 
 async def test_who_logs_out_is_out_and_the_session_is_over(browsing: Browsing):
     browsing.complaints.forgive("status of 401")
+    app = browsing.stage.app
+    # Another test may have left a login of theirs.
+    before = {token.id for token in await app.tokens.alist(user="ugo", kind="session")}
     page = await browsing.open("/", None)
     await log_in(page, "ugo", PASSWORD)
     await expect(heading(page, "Overview")).to_be_visible()
     await page.get_by_role("button", name="Log out").click()
     await expect(heading(page, "Log in to Headrace")).to_be_visible()
-    tokens = await browsing.stage.app.tokens.alist(user="ugo", kind="session")
-    assert all(token.revoked_at is not None for token in tokens), tokens
+    (made,) = [token for token in await app.tokens.alist(user="ugo", kind="session") if token.id not in before]
+    assert made.revoked_at is not None
     await page.reload()
     await expect(heading(page, "Log in to Headrace")).to_be_visible()
+
+
+async def test_a_token_lets_its_user_in_and_survives_the_logout(browsing: Browsing):
+    browsing.complaints.forgive("status of 401")
+    app = browsing.stage.app
+    made = await app.tokens.acreate("oskar", label="printed")
+    page = await browsing.open("/queues", None)
+    await page.get_by_role("button", name="With a token").click()
+    await page.get_by_label("Token").fill(made.secret)
+    await page.get_by_role("button", name="Log in").click()
+    await expect(heading(page, "Queues")).to_be_visible()
+    await page.reload()
+    await expect(page.get_by_text("oskar")).to_be_visible()
+    await page.get_by_role("button", name="Log out").click()
+    await expect(heading(page, "Log in to Headrace")).to_be_visible()
+    found = next(token for token in await app.tokens.alist(user="oskar", kind="api") if token.label == "printed")
+    assert found.revoked_at is None
 
 
 # The navigation of each role: what it forbids is not there.
@@ -92,6 +113,7 @@ async def test_the_palette_finds_pages_and_tasks_by_keys_alone(browsing: Browsin
     await expect(heading(page, "Queues")).to_be_visible()
 
     await page.keyboard.press("Control+k")
+    await expect(palette.get_by_role("combobox")).to_be_focused()
     await page.keyboard.type(str(scene.completed))
     await expect(palette.get_by_role("option").first).to_contain_text(f"Open task {scene.completed}")
     await page.keyboard.press("ArrowDown")

@@ -21,7 +21,7 @@ async def test_a_worker_comes_holds_something_and_is_killed(browsing: Browsing):
         await expect(working.locator("tbody").get_by_role("row")).to_have_count(2)
         load = stage.app.get_task("catalogue.load").using(queue="harbour")
         row = working.get_by_role("row").filter(has_text="harbour")
-        with stage.worker.frozen():  # else it could take the task, and would take it over before it was seen
+        with stage.frozen_worker():  # else it could take the task, and would take it over before it was seen
             handle = await load.aenqueue(gate="not in this test", rows=10)
             await expect(row).to_contain_text("catalogue.load")
             await row.get_by_role("link").first.click()

@@ -82,10 +82,22 @@ def no_fifteen(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def slow_marks(table: pa.Table) -> pa.Table:
-    """Says that it runs, and takes its time: long enough to be killed."""
-    Path(os.environ["MARKS"], f"{current.task_id}-{os.getpid()}").touch()
-    time.sleep(0.1)
+    """Says that it runs. One that finds three others, and one that finds eight, stay until they are killed."""
+    marks = Path(os.environ["MARKS"])
+    (marks / f"{current.task_id}-{os.getpid()}").touch()
+    for others in (3, 8):
+        if len(list(marks.iterdir())) > others and _is_first(marks.with_suffix(f".{others}")):
+            time.sleep(600)
     return doubled_table(table)
+
+
+def _is_first(path: Path) -> bool:
+    try:
+        with path.open("x") as file:
+            file.write(str(os.getpid()))
+    except FileExistsError:
+        return False
+    return True
 
 
 def takes_a_batch(batch: pa.RecordBatch) -> pa.RecordBatch:

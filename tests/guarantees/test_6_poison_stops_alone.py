@@ -115,7 +115,8 @@ def test_a_task_that_kills_its_process_stops_alone(scene: Scene) -> None:
     harness, tasks, where = scene.harness, scene.tasks, scene.where
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
-    poison = harness.enqueue(scene.harm, [{"harm": harm} for harm in DEADLY[where]])
+    # Not so short a limit that a busy machine meets it first.
+    poison = harness.enqueue(scene.harm.using(timeout=60), [{"harm": harm} for harm in DEADLY[where]])
     _stopped(harness, poison)
     rows = harness.ledger.tasks()
     assert {(rows[task].state, rows[task].reason, rows[task].attempt) for task in poison} == {("failed", "lost", 2)}
@@ -188,7 +189,7 @@ def test_a_task_that_raises_exit_ends_itself_only(scene: Scene) -> None:
     tree = harness.worker(target=TARGET, concurrency=NEIGHBOURS + 4, children=2)
     neighbours = _neighbours(harness, tasks)
     processes = set(tree.workers())
-    poison = harness.enqueue(scene.harm, [{"harm": harm} for harm, _ in EXITS])
+    poison = harness.enqueue(scene.harm.using(timeout=60), [{"harm": harm} for harm, _ in EXITS])
     _stopped(harness, poison)
     failures = _failures(harness)
     assert [failures[task][0] for task in poison] == [error_class for _, error_class in EXITS]

@@ -224,6 +224,7 @@ def test_a_limit_is_never_exceeded_over_several_processes(harness: Harness, task
     run at once, so the limit is not kept by running one. (D43: limits across workers.)
     """
     count = sized(small=24, full=200)
+    harness.lease = 30.0  # so much starts at once that nobody is to be taken for dead meanwhile
     harness.enqueue(tasks.limited, [{"key": key} for _ in range(count // 2) for key in ("x", "y")])
     harness.enqueue(tasks.limited_child, [{"key": "x"} for _ in range(count // 2)])
     harness.worker(target=TARGET, concurrency=6, children=3, processes=2, wait=False)

@@ -247,6 +247,7 @@ ROWS: dict[tuple[str, str], Row] = {
     ("GET", "/metrics"): Row(allowed=KNOWN, status=200),
     # Users, tokens, sessions.
     ("POST", f"{_V1}/session"): Row(allowed=EVERYBODY, status=422, body={}),
+    ("POST", f"{_V1}/session/token"): Row(allowed=EVERYBODY, status=422, body={}),
     ("GET", f"{_V1}/session"): Row(allowed=KNOWN, status=200),
     ("DELETE", f"{_V1}/session"): Row(allowed=KNOWN, status=409),
     ("GET", f"{_V1}/tokens"): Row(allowed=KNOWN, status=200),

@@ -237,8 +237,9 @@ async def test_a_user_sees_the_rates_of_their_own(serve: Serve) -> None:
         assert (body["whose"], body["totals"]["completed"]) == ("own", 1)
 
 
-async def test_figures_are_shared_for_a_second(serve_sqlite: Serve) -> None:
+async def test_figures_are_shared_for_a_second(serve_sqlite: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     async with routed(serve_sqlite) as server:
+        monkeypatch.setattr(server.api.state.overview, "_clock", lambda: 0.0)
         first = (await server.viewer.get("/api/v1/overview")).json()
         second = (await server.admin.get("/api/v1/overview")).json()
         assert first["as_of"] == second["as_of"]

@@ -69,15 +69,78 @@ async def test_a_session_is_a_cookie_and_acts_need_the_token_of_it(serve: Serve)
         assert acts == ["session.end", "session.begin"]
 
 
-async def test_a_session_is_no_bearer_token_and_a_token_no_cookie(serve_sqlite: Serve) -> None:
+async def test_a_session_is_no_bearer_token(serve_sqlite: Serve) -> None:
     async with serve_sqlite() as server:
         await add_ada(server)
         page = server.client()
         await log_in(page)
         as_token = await server.client(page.cookies["headrace_session"]).get("/api/v1/session")
-        as_cookie = await server.client(cookies={"headrace_session": server.secrets["admin"]}).get("/api/v1/session")
         ended = await server.admin.delete("/api/v1/session")
-    assert (as_token.status_code, as_cookie.status_code, ended.status_code) == (401, 401, 409)
+    assert (as_token.status_code, ended.status_code) == (401, 409)
+
+
+async def by_token(client: httpx.AsyncClient, token: str) -> httpx.Response:
+    return await client.post("/api/v1/session/token", json={"token": token})
+
+
+async def test_a_token_logs_in_and_acts_by_its_cookie_need_the_token_of_it(serve: Serve) -> None:
+    async with serve() as server:
+        page, secret = server.client(), server.secrets["admin"]
+        begun = await by_token(page, secret)
+        assert begun.status_code == 201, begun.text
+        assert secret not in begun.text
+        csrf = begun.json()["csrf"]
+        me = (await page.get("/api/v1/session")).json()
+        assert (me["name"], me["role"], me["kind"], me["csrf"]) == ("admin", "admin", "api", csrf)
+        label = {"label": "laptop"}
+        refused = await page.post("/api/v1/tokens", json=label)
+        foreign = await page.post(
+            "/api/v1/tokens", json=label, headers={"Origin": "https://evil.example", CSRF_HEADER: csrf}
+        )
+        made = await page.post("/api/v1/tokens", json=label, headers={CSRF_HEADER: csrf})
+        assert [each.status_code for each in (refused, foreign, made)] == [403, 403, 201]
+        ended = await page.delete("/api/v1/session", headers={CSRF_HEADER: csrf})
+        assert ended.status_code == 204
+        assert "headrace_session" not in page.cookies
+        assert (await server.client(secret).get("/api/v1/session")).status_code == 200, "the token goes on"
+        acts = [entry.act for entry in await server.app.engine.run(lambda store: store.audit(actor="admin"))]
+        assert acts == ["session.end", "tokens.create", "session.begin"]
+
+
+async def test_a_login_by_token_ends_with_it_and_allows_no_more(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        narrow = {"label": "board", "scopes": ["read"], "ttl": 60}
+        made = (await server.admin.post("/api/v1/tokens", json=narrow)).json()
+        page = server.client()
+        begun = await by_token(page, made["secret"])
+        ages = [
+            int(line.lower().partition("max-age=")[2].partition(";")[0])
+            for line in begun.headers.get_list("set-cookie")
+        ]
+        assert all(0 < age <= 60 for age in ages), ages
+        assert begun.json()["permissions"]["administer"] is False
+        csrf = {CSRF_HEADER: begun.json()["csrf"]}
+        assert (await page.post("/api/v1/tokens", json={"label": "more"}, headers=csrf)).status_code == 403
+        assert (await server.admin.delete(f"/api/v1/tokens/{made['id']}")).status_code == 204
+        assert (await page.get("/api/v1/session")).status_code == 401
+
+
+async def test_nothing_else_logs_in_as_a_token(serve_sqlite: Serve) -> None:
+    async with serve_sqlite() as server:
+        await add_ada(server)
+        page = server.client()
+        await log_in(page)
+        session = await by_token(server.client(), page.cookies["headrace_session"])
+        unknown = await by_token(server.client(), "hr_" + "x" * 43)
+        strange = await by_token(server.client(), "ä")
+        headers = {"Origin": "https://evil.example"}
+        body = {"token": server.secrets["admin"]}
+        elsewhere = await server.client().post("/api/v1/session/token", json=body, headers=headers)
+        answers = (session, unknown, strange, elsewhere)
+        assert [each.status_code for each in answers] == [401, 401, 401, 403]
+        assert all("set-cookie" not in each.headers for each in answers)
+    async with serve_sqlite(auth=False) as server:
+        assert (await by_token(server.nobody, "hr_" + "x" * 43)).status_code == 409
 
 
 async def test_five_wrong_passwords_lock_and_the_answer_is_always_the_same(serve: Serve) -> None:

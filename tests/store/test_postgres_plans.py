@@ -53,14 +53,15 @@ async def test_a_claim_costs_the_same_behind_any_backlog(postgres_url: str) -> N
 
 
 async def test_the_live_table_has_few_indexes(postgres_url: str) -> None:
-    """Every index is rewritten at every transition: a new one needs a reason and a measurement."""
+    """Every index is rewritten at every transition: a new one needs a reason and a measurement. (The tenth is that of
+    what is to be cancelled, which hardly ever has an entry.)"""
     async with opened(postgres_url):
         connection = await asyncpg.connect(postgres_url)
         n = await connection.fetchval(
             "SELECT count(*) FROM pg_indexes WHERE schemaname = 'headrace' AND tablename = 'tasks'"
         )
         await connection.close()
-        assert n <= 9
+        assert n <= 10
 
 
 async def test_a_finish_finds_its_tasks_by_their_ids_whatever_the_statistics_say(postgres_url: str) -> None:

@@ -99,7 +99,7 @@ class PrivatePostgres(PostgresServer):
             self._strategy = " STRATEGY FILE_COPY" if _knows_strategies(binaries) else ""
         self._owner = _unprivileged_owner()
         self.directory = _temporary_directory(self._owner)
-        self.port = _free_port()
+        self.port = free_port()
         self.log = self.directory / "server.log"
         self._data = self.directory / "data"
         self._watcher: subprocess.Popen[bytes] | None = None
@@ -303,9 +303,9 @@ def _reachable(directory: Path) -> bool:
     return all(path.stat().st_mode & 0o001 for path in (resolved, *resolved.parents))
 
 
-def _free_port() -> int:
-    """A free port, if possible one that no outgoing connection is given: the tests beside this server open thousands
-    of those, and while the server is stopped or not yet started one of them could take its port."""
+def free_port() -> int:
+    """A free port, if possible one that no outgoing connection is given: the tests beside a server open thousands of
+    those, and while it is stopped or not yet started one of them could take its port."""
     first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ours = range(10_000, first_given)
     for port in (*random.sample(ours, min(100, len(ours))), 0):

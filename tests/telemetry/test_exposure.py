@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from headrace import App
+from tests.support.processes import command_has
 from tests.support.waiting import wait_until
 
 TASKS = """
@@ -109,7 +110,7 @@ class Exposed:
 
     def workers(self) -> list[psutil.Process]:
         children = psutil.Process(self.process.pid).children()
-        return [child for child in children if "headrace.worker.process" in child.cmdline()]
+        return [child for child in children if command_has(child, "headrace.worker.process")]
 
     def stop(self) -> int:
         self.process.terminate()
@@ -177,9 +178,16 @@ def test_a_scrape_says_exactly_what_happened(app: App, store_url: str, tmp_path:
         worker.until(f"tasks_created_total{CHILD}", 4)
         worker.until(f"tasks_completed_total{COROUTINE}", 3)
         worker.until('task_queue_depth{lane="primary",queue="later"}', 1)
-        # The two processes tell their figures when they come to it: the attempts that failed may be of the other.
+        # The two processes tell their figures when they come to it: what is not asked for above may be of the other.
         worker.until(f"task_latency_seconds_count{COROUTINE}", 9)
         worker.until(f"worker_task_execution_time_count{COROUTINE}", 9)
+        worker.until(f"worker_task_execution_time_count{CHILD}", 4)
+        worker.until(f"tasks_created_total{COROUTINE}", 5)
+        worker.until(f"tasks_created_total{labels('later', 'coroutine')}", 1)
+        worker.until(f"tasks_completed_total{labels('control', 'coroutine')}", 1)
+        worker.until(f"tasks_completed_total{labels('control', 'process')}", 1)
+        worker.until("jobs_created_total", 2)
+        worker.until("job_duration_seconds_count", 2)
         seen = worker.until("workers_active", 2)
 
         # Jobs: one completed, one failed.

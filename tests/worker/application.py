@@ -151,6 +151,14 @@ async def block(seconds: float) -> str:
     return "blocked"
 
 
+async def block_until(path: str) -> str:
+    """Holds the event loop until there is such a file."""
+    say("block_until")
+    while not Path(path).exists():  # noqa: ASYNC240
+        time.sleep(0.02)  # noqa: ASYNC251
+    return "blocked"
+
+
 async def poison() -> None:
     say("poison")
     os.kill(os.getpid(), 9)
@@ -218,6 +226,11 @@ async def wait_for_file(path: str) -> str:
     return str(os.getpid())
 
 
+def wait_for_file_child(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.02)
+
+
 def hog_child(megabytes: int) -> str:
     """Holds as much in its first attempt until it is killed."""
     say("hog_child")
@@ -256,6 +269,7 @@ if (
 app = Functions(os.environ.get("HEADRACE_DATABASE_URL", "sqlite:///headrace.db"))
 for function in (
     greet, greet_child, sleep, first_time_only, sleep_child, block, poison, poison_child, poison_beside, leave, snooze,
-    cancel_itself, retry_after, start_program, leak, leak_child, hog_child, wait_for_file,
+    cancel_itself, retry_after, start_program, leak, leak_child, hog_child, wait_for_file, wait_for_file_child,
+    block_until,
 ):  # fmt: skip
     app.add(function)

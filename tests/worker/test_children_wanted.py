@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.processes import command_has
 from tests.support.waiting import wait_until
 
 _TASKS = """
@@ -39,10 +40,10 @@ def _run(directory: Path, *words: str) -> str:
     return done.stdout
 
 
-def _below(process: psutil.Process) -> list[str]:
+def _below(process: psutil.Process) -> list[psutil.Process]:
     """What the worker process started."""
-    (worker,) = [child for child in process.children() if "headrace.worker.process" in child.cmdline()]
-    return [" ".join(child.cmdline()) for child in worker.children()]
+    (worker,) = [child for child in process.children() if command_has(child, "headrace.worker.process")]
+    return worker.children()
 
 
 @pytest.mark.timeout(120)

@@ -80,7 +80,7 @@ async def test_a_backlog_of_coroutines_that_never_wait_keeps_nothing_else_from_s
     bench.app.add(busy)
     bench.app.add(quick)
     async with opened(bench):
-        await bench.store.enqueue([bench.app.task("busy") for _ in range(300)])
+        await bench.store.enqueue([bench.app.task("busy") for _ in range(2000)])
         other = await bench.enqueue("quick", pool="thread")
         async with bench.running(lease=60.0, threads=1):
             await eventually(lambda: is_in(bench, other, TaskState.COMPLETED))

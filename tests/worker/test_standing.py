@@ -115,7 +115,7 @@ async def test_a_worker_does_not_stand_by_while_something_may_block_its_loop(ben
         worker, running = await started(bench, store)
         await stands(worker)
         first = await bench.enqueue("wait")
-        await eventually(lambda: worker.dispatcher is not None and worker.dispatcher._running["coroutine"] == 1)
+        await eventually(lambda: worker.dispatcher is not None and worker.dispatcher.attempts.running["coroutine"] == 1)
         assert not place_of(worker).stands
         await asyncio.sleep(0.5)  # it looks for work meanwhile, and finds none
         assert not place_of(worker).stands
@@ -232,8 +232,11 @@ async def test_the_same_queues_again_end_nothing(bench: Bench) -> None:
         await ended(worker, running)
 
 
-async def test_what_lay_here_while_the_loop_stood_still_is_verified_before_it_begins(bench: Bench) -> None:
+async def test_what_lay_here_while_the_loop_stood_still_is_verified_before_it_begins(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may be another worker's by now."""
+    monkeypatch.setattr(standing, "_RENEW", 60.0)  # it does not find by itself what it was not told
     ran: list[str] = []
 
     async def note() -> None:
@@ -282,14 +285,18 @@ async def test_word_that_comes_after_the_look_starts_nothing_a_second_time(
         await eventually(lambda: store.stands >= 2 and place.stands)  # stands by anew, and hears nothing
         task = await bench.enqueue("note")
         await completed(bench, task)
-        assert [claim.id for claim in late] == [task]
+        await eventually(lambda: [claim.id for claim in late] == [task])
         take(late[0])
         await asyncio.sleep(0.2)
         assert ran == ["note"]
         await ended(worker, running)
 
 
-async def test_a_worker_that_stops_gives_back_what_it_is_handed_meanwhile(bench: Bench) -> None:
+async def test_a_worker_that_stops_gives_back_what_it_is_handed_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "_RENEW", 60.0)  # it does not find by itself what it was not told
+
     async def note() -> None: ...
 
     bench.app.add(note)

@@ -141,7 +141,7 @@ async def test_programs_end_with_a_supervisor_or_a_worker_that_is_killed(
             assert len([pid for pid in pids if psutil.pid_exists(pid)]) == 3
             os.kill(running.process.pid if victim == "supervisor" else running.workers()[0], signal.SIGKILL)
             try:
-                await eventually(lambda: not _alive(pids), timeout=5)
+                await eventually(lambda: not _alive(pids))
             finally:
                 for left in _alive(pids):
                     left.kill()
@@ -169,7 +169,7 @@ async def test_programs_of_a_child_end_though_its_forkserver_and_its_worker_are_
                 await eventually(lambda: not _alive([child.pid]))
                 assert _alive([program])
                 worker.kill()
-                await eventually(lambda: not _alive([program]), timeout=10)
+                await eventually(lambda: not _alive([program]))
             finally:
                 for left in _alive([program]):
                     left.kill()
@@ -211,7 +211,7 @@ async def test_a_stopped_worker_process_loses_its_lease(bench: Bench, tmp_path: 
     async with opened(bench):
         with tree(bench.store.url, tmp_path, options(processes=2, concurrency=1, children=0)) as running:
             await eventually(lambda: len(running.workers()) == 2)
-            task = await bench.enqueue("first_time_only", {"seconds": 3.0})
+            task = await bench.enqueue("first_time_only", {"seconds": 300})
             await eventually(lambda: running.said("first_time_only"))
             ((_, _, _, pid),) = running.said("first_time_only")
             os.kill(int(pid), signal.SIGSTOP)
@@ -283,16 +283,18 @@ async def test_a_blocked_loop_is_killed_at_the_hard_limit_and_its_neighbours_go_
 
 
 async def test_what_waits_behind_a_blocked_loop_is_given_back(bench: Bench, tmp_path: Path) -> None:
-    """One process blocks with a full buffer; another one runs what the buffer held, long before the block ends."""
+    """One process blocks with a full buffer; another one runs what the buffer held, before the block ends."""
+    end = tmp_path / "end"
     async with opened(bench):
         with tree(bench.store.url, tmp_path, options(lease=60.0, processes=2, concurrency=20, children=0)) as running:
             await eventually(lambda: len(running.workers()) == 2)
-            blocked = await bench.enqueue("block", {"seconds": 8.0})
-            await eventually(lambda: running.said("block"))
+            blocked = await bench.enqueue("block_until", {"path": str(end)})
+            await eventually(lambda: running.said("block_until"))
             others = [await bench.enqueue("greet", {"user": n}) for n in range(40)]
             for task in others:
-                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED), 7)
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
             assert await bench.state(blocked) != TaskState.COMPLETED
+            end.touch()
             await eventually(lambda: is_in(bench, blocked, TaskState.COMPLETED))
             assert running.stop() == 0
         assert {(await bench.record(task)).attempt for task in [*others, blocked]} == {1}
@@ -319,16 +321,24 @@ async def test_what_waits_for_a_child_is_not_written_as_running(bench: Bench, tm
             # Known as short, so that many are handed over at once.
             for task in [await bench.enqueue("greet_child", {"user": n}) for n in range(100)]:
                 await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
-            long = await bench.enqueue("sleep_child", {"seconds": 3}, priority=5)
-            behind = [await bench.enqueue("greet_child", {"user": n}) for n in range(10)]
+            end = tmp_path / "end"
+            first = bench.app.task("wait_for_file_child", {"path": str(end)}, priority=5)
+            others = [bench.app.task("greet_child", {"user": n}) for n in range(10)]
+            long, *behind = [answer.id for answer in await bench.store.enqueue([first, *others])]
             seen: set[str] = set()
-            while await bench.state(long) != TaskState.COMPLETED:
-                seen |= {record.state for record in (await bench.store.get(behind)).values()}
+
+            async def are_claimed() -> bool:
+                seen.update(record.state for record in (await bench.store.get(behind)).values())
+                return TaskState.CLAIMED in seen
+
+            await eventually(are_claimed)
+            for _ in range(100):  # far longer than it takes until a task that runs is written so
+                await are_claimed()
                 await asyncio.sleep(0.02)
-            for task in behind:
+            end.touch()
+            for task in [long, *behind]:
                 await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
             assert running.stop() == 0
-        assert TaskState.CLAIMED in seen
         assert TaskState.RUNNING not in seen
         assert {(await bench.record(task)).attempt for task in behind} == {1}
 

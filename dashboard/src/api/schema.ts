@@ -662,7 +662,7 @@ export interface paths {
         };
         /**
          * Get Rates
-         * @description What ended of it, by bucket of time; nothing of one that nobody has heard of. A user's own.
+         * @description What ended of it (a user's own), by bucket of time, and how deep it was; nothing of one that nobody knows.
          */
         get: operations["get_rates_api_v1_queues__name__rates_get"];
         put?: never;
@@ -950,6 +950,27 @@ export interface paths {
          * @description Ends the session of the cookie. A token is not ended by this: revoke it.
          */
         delete: operations["log_out_api_v1_session_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log In By Token
+         * @description The same with a token, for whoever has no password: the first admin. The cookies hold for as long as the token
+         *     does, at most as long as a session, and allow what it allows; logging out does not revoke it.
+         */
+        post: operations["log_in_by_token_api_v1_session_token_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2211,6 +2232,30 @@ export interface components {
             note?: string | null;
         };
         /**
+         * DepthsAt
+         * @description How deep queues were; no entry where no server ran.
+         */
+        DepthsAt: {
+            /**
+             * At
+             * Format: date-time
+             * @description The bucket begins here: its first minute of which depths are known
+             * @example 2026-05-01T08:00:00Z
+             */
+            at: string;
+            /**
+             * Depths
+             * @description primary, retry, scheduled, waiting, claimed, running; those that were 0 are left out
+             * @example {
+             *       "primary": 12,
+             *       "running": 3
+             *     }
+             */
+            depths: {
+                [key: string]: number;
+            };
+        };
+        /**
          * EdgeKind
          * @description When a task that waits for another may run.
          * @enum {string}
@@ -2852,6 +2897,15 @@ export interface components {
              */
             password: string;
         };
+        /** LogInByToken */
+        LogInByToken: {
+            /**
+             * Token
+             * Format: password
+             * @example hr_3fQ9x
+             */
+            token: string;
+        };
         /** LogLineShown */
         LogLineShown: {
             /**
@@ -3232,6 +3286,11 @@ export interface components {
             bucket: number;
             dead_letters: components["schemas"]["Count"];
             /**
+             * Depths
+             * @description How deep all queues were together, oldest first
+             */
+            depths: components["schemas"]["DepthsAt"][];
+            /**
              * Depths At
              * Format: date-time
              * @description When depths, states and workers were counted
@@ -3521,6 +3580,11 @@ export interface components {
              * @description False: not all of the range has been read yet, or not all of it is counted
              */
             complete: boolean;
+            /**
+             * Depths
+             * @description How deep it was, of everybody's tasks, oldest first
+             */
+            depths: components["schemas"]["DepthsAt"][];
             /**
              * Per Second
              * @description That ended, over the range
@@ -5006,6 +5070,7 @@ export type CreatedToken = components['schemas']['CreatedToken'];
 export type Criteria = components['schemas']['Criteria'];
 export type DeadLetterFilter = components['schemas']['DeadLetterFilter'];
 export type Decision = components['schemas']['Decision'];
+export type DepthsAt = components['schemas']['DepthsAt'];
 export type EdgeKind = components['schemas']['EdgeKind'];
 export type EdgeShown = components['schemas']['EdgeShown'];
 export type ErrorEntry = components['schemas']['ErrorEntry'];
@@ -5035,6 +5100,7 @@ export type Latency = components['schemas']['Latency'];
 export type LatencyAt = components['schemas']['LatencyAt'];
 export type Liveness = components['schemas']['Liveness'];
 export type LogIn = components['schemas']['LogIn'];
+export type LogInByToken = components['schemas']['LogInByToken'];
 export type LogLineShown = components['schemas']['LogLineShown'];
 export type MoreTasks = components['schemas']['MoreTasks'];
 export type NewEvent = components['schemas']['NewEvent'];
@@ -6855,6 +6921,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A problem */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    log_in_by_token_api_v1_session_token_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogInByToken"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionAnswer"];
+                };
             };
             /** @description A problem */
             default: {

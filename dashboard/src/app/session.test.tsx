@@ -48,6 +48,22 @@ it("shows the login to nobody, and what the server says of a wrong password", as
   ]);
 });
 
+it("lets somebody in by a token, and forgets what was typed when it is refused", async () => {
+  let tries = 0;
+  const { server } = renderPage(<Somebody />, {
+    session: null,
+    answers: { "POST /api/v1/session/token": () => (++tries === 1 ? problem(401, "Unauthorized", "this token is not known") : admin) },
+  });
+  await userEvent.click(await screen.findByRole("button", { name: "With a token" }));
+  expect(screen.queryByLabelText("Name")).toBeNull();
+  await userEvent.type(screen.getByLabelText("Token"), "hr_old{Enter}");
+  expect(await screen.findByRole("alert")).toHaveTextContent("this token is not known");
+  expect(screen.getByLabelText("Token")).toHaveValue("");
+  await userEvent.type(screen.getByLabelText("Token"), " hr_new {Enter}");
+  expect(await screen.findByText("here is ada")).toBeVisible();
+  expect(server.requests.filter((each) => each.method === "POST").map((each) => each.body)).toEqual([{ token: "hr_old" }, { token: "hr_new" }]);
+});
+
 it("goes straight in where there are no users", async () => {
   renderPage(<Somebody />, { session: { ...admin, name: "", auth: false, kind: null } });
   expect(await screen.findByText("here is anybody")).toBeVisible();

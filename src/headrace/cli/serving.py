@@ -118,7 +118,7 @@ def server(
 
     def made_admin(secret: str) -> None:
         _say(f"first run: made the user admin; its token is shown this once: {secret}")
-        _say(f"to log in to the dashboard it needs a password: headrace users password admin --database {target}")
+        _say(f"it logs in to the dashboard, too; a password: headrace users password admin --database {target}")
 
     code = run(app, options, listener, made_admin=made_admin, serving=serving)
     raise typer.Exit(code)

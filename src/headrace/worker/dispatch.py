@@ -5,26 +5,26 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from headrace.core.errors import StoreUnavailable
 from headrace.core.outcome import Cancelled, Expired, Outcome, Released
 from headrace.core.settlement import Settlement
 from headrace.core.states import AttemptState, Reason, TaskState
 from headrace.core.task import ClaimedTask, Pool, Ref
-from headrace.executors.base import Batching, Executor, Immediate, Launch, Queueing, Ran
+from headrace.executors.base import Batching, Executor, Immediate, Launch, Queueing
 from headrace.executors.slots import SlotRange
 from headrace.store.base import Started, Store
-from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished, TasksStarted
-from headrace.telemetry.tracing import OPTION, Tracing
+from headrace.telemetry.events import Bus, ReportRefused, TasksClaimed, TasksFinished
+from headrace.telemetry.tracing import Tracing
+from headrace.worker.attempts import Attempts
 from headrace.worker.buffer import Buffer, best_first
 from headrace.worker.claiming import Claimer
-from headrace.worker.execution import Pipeline, fault, unknown
+from headrace.worker.execution import Pipeline
 from headrace.worker.finishing import Finisher, Landed
 from headrace.worker.holding import Held, Holding, Stage
-from headrace.worker.inputs import OPTION as INPUTS
 from headrace.worker.inputs import Inputs
 from headrace.worker.keeping import ResultKeeper
 from headrace.worker.options import WorkerOptions
@@ -64,9 +64,6 @@ class LastWords(Protocol):
         ...
 
 
-type Begin = Callable[[Launch], Ran | Coroutine[Any, Any, Ran]]
-
-
 class Dispatcher:
     """Holds every claim of one incarnation from its arrival until its outcome has landed."""
 
@@ -87,8 +84,6 @@ class Dispatcher:
         keeper: ResultKeeper | None = None,
     ) -> None:
         self._tracing = tracing
-        self._inputs = inputs
-        self._keeper = keeper
         self._store = store
         self._worker = worker
         self._pipeline = pipeline
@@ -97,7 +92,6 @@ class Dispatcher:
         self._bus = bus
         self._words = words
         self._spoken: set[Ref] = set()  # who follows their words is told when their outcome has landed
-        self._running: dict[Pool, int] = dict.fromkeys(executors, 0)
         self._begin = {pool: executor.begin for pool, executor in executors.items() if isinstance(executor, Immediate)}
         # Those that run code on the spot come last: a backlog of short coroutines fills every turn, and nothing else
         # would ever start.
@@ -109,7 +103,6 @@ class Dispatcher:
             "command": options.commands,
         }
         self._admissions: set[asyncio.Task[None]] = set()
-        self._started: list[tuple[ClaimedTask, float]] = []
         self._turn_pending = False
         self._writes_here = store.dialect == "sqlite"  # on a thread of this process
         self._later: asyncio.TimerHandle | None = None
@@ -137,7 +130,7 @@ class Dispatcher:
             worker=worker,
             claimer=lambda: self.claimer,
             landed=self._landed,
-            expecting=lambda: any(self._running.values()) or len(self.buffer) > 0,
+            expecting=lambda: any(self.attempts.running.values()) or len(self.buffer) > 0,
             gather=options.gather,
             bus=bus,
             rng=rng,
@@ -151,6 +144,20 @@ class Dispatcher:
             answered=self._start_answered,
             executor_of=lambda held: self._executors[held.pool].name,
             inside=self._inside,
+        )
+        self.attempts = Attempts(
+            pools=executors,
+            pipeline=pipeline,
+            options=options,
+            holding=self.holding,
+            starter=self.starter,
+            settle=self._settle,
+            start_answered=self._start_answered,
+            ended=self._ended,
+            bus=bus,
+            tracing=tracing,
+            inputs=inputs,
+            keeper=keeper,
         )
 
     # --- in ---------------------------------------------------------------------------------------------------------
@@ -221,11 +228,11 @@ class Dispatcher:
     # --- through ----------------------------------------------------------------------------------------------------
 
     def _room(self, pool: Pool) -> int:
-        return min(self._executors[pool].free(), self._capacity[pool] - self._running[pool])
+        return min(self._executors[pool].free(), self._capacity[pool] - self.attempts.running[pool])
 
     def _is_idle(self) -> bool:
         """Nothing runs in this process itself, or is about to."""
-        return not (self._running.get("coroutine") or self._running.get("thread") or len(self.buffer))
+        return not (self.attempts.running.get("coroutine") or self.attempts.running.get("thread") or len(self.buffer))
 
     def _inside(self, held: Held) -> bool:
         """What waits for a child has not started: were it written so, it would be charged if everything died now."""
@@ -280,9 +287,9 @@ class Dispatcher:
                 break
             started += 1
             if begin is None or self.starter.needed_before(held, now):
-                self._in_background(held, self._attempt(held, executor))
+                self.attempts.launch(held, executor)
                 room = self._room(pool)
-            elif not self._launch_here(held, executor, begin, now):
+            elif not self.attempts.launch_here(held, executor, begin, now):
                 room -= 1
             now = time.monotonic()
         return started, now
@@ -297,161 +304,13 @@ class Dispatcher:
         self.dispatch()
         self.claimer.hungry()
 
-    def _launch_here(self, held: Held, executor: Executor, begin: Begin, now: float) -> bool:
-        """Without an asyncio task of our own around it, which would cost a fifth of a short task's whole way.
-
-        Whether it is over: it needs its place no more.
-        """
-        held.stage = Stage.RUNNING
-        try:
-            launch = self._pipeline.prepare(held.claim)
-            if not isinstance(launch, Launch):
-                self._settle(held, launch)
-                return True
-            if INPUTS in launch.options:
-                self._in_background(held, self._fill_and_run(held, executor, launch))
-                return False
-            if self._bus.hears(TasksStarted):
-                self._announce(held, now)
-            if held.trace is not None:
-                launch = self._traced(held, executor, launch)
-            held.entered = now
-            ran = begin(launch)
-            if isinstance(ran, Ran):
-                if self._keeper is not None and self._keeper.wants(ran):
-                    self._in_background(held, self._keep(held, executor, launch, ran, self._keeper))
-                    return False
-                self._ran(held, executor, launch, ran)
-                return True
-            self._in_background(held, self._await_rest(held, executor, launch, ran))
-            return False
-        except Exception as error:
-            self._settle(held, fault(error))
-            return True
-
-    def _in_background(self, held: Held, attempt: Coroutine[Any, Any, None]) -> None:
-        held.stage = Stage.RUNNING
-        self._running[held.pool] += 1
-        held.task = asyncio.Task(attempt, loop=asyncio.get_running_loop(), eager_start=True, name="headrace.attempt")
-
-    async def _await_rest(self, held: Held, executor: Executor, launch: Launch, rest: Coroutine[Any, Any, Ran]) -> None:
-        try:
-            await self._done(held, executor, launch, await rest)
-        except Exception as error:
-            self._settle(held, fault(error))
-        finally:
-            self._ended(held)
-
-    async def _keep(self, held: Held, executor: Executor, launch: Launch, ran: Ran, keeper: ResultKeeper) -> None:
-        try:
-            self._ran(held, executor, launch, await keeper.kept(held.ref, ran))
-        except Exception as error:
-            self._settle(held, fault(error))
-        finally:
-            self._ended(held)
-
-    async def _fill_and_run(self, held: Held, executor: Executor, launch: Launch) -> None:
-        try:
-            await self._run(held, executor, launch)
-        except Exception as error:
-            self._settle(held, fault(error))
-        finally:
-            self._ended(held)
-
-    async def _attempt(self, held: Held, executor: Executor) -> None:
-        try:
-            prepared = self._pipeline.prepare(held.claim)
-            if not isinstance(prepared, Launch):
-                self._settle(held, prepared)
-            elif held.suspect:
-                await self._run_alone(held, executor, prepared)
-            else:
-                await self._run(held, executor, prepared)
-        except Exception as error:
-            # Nothing of the task's own comes this way. Whatever it is, the claim must not stay with a worker that has
-            # forgotten it.
-            self._settle(held, fault(error))
-        finally:
-            self._ended(held)
-
     def _ended(self, held: Held) -> None:
-        self._running[held.pool] -= 1
         if self.buffer.count(held.pool):
             self._next_turn()
         else:
             self.claimer.hungry()
             if self._is_idle():
                 self.finisher.ran_dry()
-
-    async def _run_alone(self, held: Held, executor: Executor, launch: Launch) -> None:
-        """A process runs one suspect at a time. One whose turn does not come soon goes back: another worker may be
-        free, and here it would keep a place from tasks that need not wait.
-        """
-        patience = self._options.unstarted_after
-        try:
-            async with asyncio.timeout(0 if self.starter.suspect_for > patience else patience):
-                await self.starter.suspect_lock.acquire()
-        except TimeoutError:
-            self._settle(held, Released(delay=2 * patience))
-            return
-        try:
-            self.starter.suspect_since = time.monotonic()
-            held.landed = asyncio.Event()
-            if _is_ours(held):
-                await self._run(held, executor, launch)
-                # The next suspect may take everything down: this one's outcome must be in the ledger by then, or it
-                # would be found started and be charged for it.
-                if held.stage is Stage.SETTLING and held.ref in self.holding:
-                    await held.landed.wait()
-        finally:
-            self.starter.suspect_lock.release()
-
-    async def _run(self, held: Held, executor: Executor, launch: Launch) -> None:
-        if INPUTS in launch.options and self._inputs is not None:
-            filled = await self._inputs.filled(launch)
-            if not isinstance(filled, Launch):
-                self._settle(held, filled)
-            if not isinstance(filled, Launch) or not _is_ours(held):
-                return
-            launch = filled
-        if self.starter.needed_before(held, time.monotonic()):
-            answer = await self.starter.before(held)
-            if answer is not Started.STARTED:
-                self._start_answered(held, answer)
-                return
-            if not _is_ours(held):
-                return
-        if self._bus.hears(TasksStarted):
-            self._announce(held, time.monotonic())
-        if held.trace is not None:
-            launch = self._traced(held, executor, launch)
-        await self._done(held, executor, launch, await self._pipeline.run(executor, launch, held))
-
-    def _announce(self, held: Held, now: float) -> None:
-        """Together with whatever else starts in this turn of the loop."""
-        if not self._started:
-            asyncio.get_running_loop().call_soon(self._tell_started)
-        self._started.append((held.claim, held.claim.waited + now - held.since))
-
-    def _tell_started(self) -> None:
-        started, self._started = self._started, []
-        self._bus.emit(TasksStarted(started=started))
-
-    def _traced(self, held: Held, executor: Executor, launch: Launch) -> Launch:
-        """What it runs continues the trace of its claim."""
-        assert self._tracing is not None
-        options = {**launch.options, OPTION: self._tracing.submitted(held, executor.name)}
-        return launch._replace(options=options)
-
-    async def _done(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
-        if self._keeper is not None and self._keeper.wants(ran):
-            ran = await self._keeper.kept(held.ref, ran)
-        self._ran(held, executor, launch, ran)
-
-    def _ran(self, held: Held, executor: Executor, launch: Launch, ran: Ran) -> None:
-        # A child may not know a name that its parent knows: that, too, is not the task's fault.
-        outcome = unknown(held.claim) if ran.unknown else ran.outcome
-        self._settle(held, outcome, launch, ran.ran_for, executor.name)
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -626,8 +485,3 @@ class Dispatcher:
     def exhausted(self) -> bool:
         """Nothing is held, nothing is on its way here, and the last claim found nothing."""
         return not self.holding and not self.claimer.under_way and self.claimer.found_nothing
-
-
-def _is_ours(held: Held) -> bool:
-    """Whether it may still enter user code: while it waited it may have been given back, cancelled or lost."""
-    return held.stage is Stage.RUNNING and not held.abandoned

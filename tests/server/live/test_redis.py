@@ -21,6 +21,7 @@ from headrace.server.options import ServerOptions
 from tests.server.live.test_hub import hub_of, numbers_of
 from tests.server.live.writing import Writer, store_of
 from tests.support.parts import missing
+from tests.support.postgres import free_port
 from tests.support.waiting import eventually, wait_until
 
 
@@ -40,9 +41,7 @@ def redis(tmp_path) -> Iterator[Redis]:
     program = shutil.which("redis-server")
     if program is None:
         missing("redis", "no redis-server")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
     server = Redis(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
     try:

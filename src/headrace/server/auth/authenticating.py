@@ -1,4 +1,4 @@
-"""From a request to its caller: by bearer token, or by the cookie of a session."""
+"""From a request to its caller: by bearer token, or by the cookie of somebody who logged in."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -13,7 +14,7 @@ from starlette.types import Scope
 
 from headrace.app import App
 from headrace.client.accounts import digest_of
-from headrace.core.accounts import Credential, TokenKind
+from headrace.core.accounts import Credential
 from headrace.core.errors import StoreError
 from headrace.core.values import value
 from headrace.server.auth.caller import ANYONE, Caller, caller_of
@@ -32,6 +33,17 @@ _TOUCH_EACH = 60.0
 _MOST = 10_000
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 log = logging.getLogger("headrace.server")
+
+
+class Shown(NamedTuple):
+    """What a request shows, and how."""
+
+    secret: str
+    by_cookie: bool
+
+    def may_be(self, credential: Credential) -> bool:
+        """A session is for browsers alone; a token comes by cookie where somebody logged in with it."""
+        return self.by_cookie or credential.token.kind == "api"
 
 
 @value
@@ -69,14 +81,13 @@ class Authenticator:
         found = secret_of(connection.scope)
         if found is None:
             raise _unknown("send a token, as a bearer in the header Authorization, or log in")
-        secret, kind = found
-        credential = await self.find(secret)
-        if credential is None or credential.token.kind != kind:
+        credential = await self.find(found.secret)
+        if credential is None or not found.may_be(credential):
             raise _unknown("this token is not known, or was revoked, or has expired")
-        if kind == "session":
-            _check_page(connection, secret)
+        if found.by_cookie:
+            _check_page(connection, found.secret)
         self._used.add(credential.token.id)
-        return caller_of(credential)
+        return caller_of(credential, by_cookie=found.by_cookie)
 
     async def find(self, secret: str) -> Credential | None:
         if not looks_like_one(secret):
@@ -95,13 +106,14 @@ class Authenticator:
     async def of(self, scope: Scope) -> Credential | None:
         """What the request shows, if it is good."""
         found = secret_of(scope)
-        credential = None if found is None else await self.find(found[0])
-        return credential if credential is None or found is None or credential.token.kind == found[1] else None
+        if found is None or (credential := await self.find(found.secret)) is None:
+            return None
+        return credential if found.may_be(credential) else None
 
     def name_of(self, scope: Scope) -> str | None:
         """Whom a request is counted for, if its token is known to be good: nothing is asked for this."""
         found = secret_of(scope)
-        known = None if found is None else self._known.get(digest_of(found[0]))
+        known = None if found is None else self._known.get(digest_of(found.secret))
         return None if known is None else f"token {known.credential.token.id}"
 
     def forget(self, *, token: int | None = None, user: str | None = None) -> None:
@@ -166,17 +178,17 @@ class OpenDoor:
         return None
 
 
-def secret_of(scope: Scope) -> tuple[str, TokenKind] | None:
-    """What the request shows, and as what. A token in a header wins: programs that hold both mean it."""
+def secret_of(scope: Scope) -> Shown | None:
+    """A token in a header wins: programs that hold both mean it."""
     headers = Headers(scope=scope)
     scheme, _, rest = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and rest.strip():
-        return rest.strip(), "api"
+        return Shown(rest.strip(), by_cookie=False)
     offered: list[str] = scope.get("subprotocols") or []
     if token := next((each for each in offered if each.startswith(TOKEN_SUBPROTOCOL)), None):
-        return token.removeprefix(TOKEN_SUBPROTOCOL), "api"
+        return Shown(token.removeprefix(TOKEN_SUBPROTOCOL), by_cookie=False)
     secret = _cookie(headers.getlist("cookie"))
-    return None if secret is None else (secret, "session")
+    return None if secret is None else Shown(secret, by_cookie=True)
 
 
 def _cookie(lines: Sequence[str]) -> str | None:

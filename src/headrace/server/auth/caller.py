@@ -20,7 +20,8 @@ class Caller:
     role: Role
     scopes: frozenset[Scope]
     token: int | None = None
-    is_session: bool = False  # by cookie: acts need the CSRF header
+    is_session: bool = False  # logged in with a password
+    by_cookie: bool = False  # acts need the CSRF header
     until: datetime | None = None  # when the token ends
 
     @property
@@ -58,7 +59,7 @@ class Caller:
 ANYONE = Caller(name="", role=Role.ADMIN, scopes=frozenset(Scope))
 
 
-def caller_of(credential: Credential) -> Caller:
+def caller_of(credential: Credential, *, by_cookie: bool = False) -> Caller:
     """A token may be wider than the role is by now: what counts is what both allow."""
     user, token = credential.user, credential.token
     return Caller(
@@ -67,5 +68,6 @@ def caller_of(credential: Credential) -> Caller:
         scopes=frozenset(token.scopes) & SCOPES[user.role],
         token=token.id,
         is_session=token.kind == "session",
+        by_cookie=by_cookie,
         until=token.expires_at,
     )

@@ -37,6 +37,10 @@ class LogIn(Strict):
     password: Annotated[SecretStr, Field(max_length=LONGEST, examples=["correct horse battery"])]
 
 
+class LogInByToken(Strict):
+    token: Annotated[SecretStr, Field(max_length=200, examples=["hr_3fQ9x"])]
+
+
 class Permissions(BaseModel):
     """What the caller may do, by role and scopes together: what a page shows, and what it hides."""
 

@@ -10,6 +10,7 @@ from headrace.client.searching import Looked
 from headrace.core.task import QueueRecord
 from headrace.server.figures import ratio_of
 from headrace.server.models.counts import Count, Failures, FailureShown, SearchedShown
+from headrace.server.models.overview import DepthsAt as DepthsShown
 from headrace.server.models.overview import (
     Finished,
     Latency,
@@ -21,7 +22,6 @@ from headrace.server.models.overview import (
     QueueDepths,
     QueueRates,
 )
-from headrace.server.models.overview import DepthsAt as DepthsShown
 from headrace.server.models.overview import Outcomes as OutcomesShown
 from headrace.server.overview.buckets import Bucket
 from headrace.server.overview.looking import Counted

@@ -40,7 +40,7 @@ async def get_rates(
     caller: Reader,
     range: Annotated[RangeName, Query(description="How far back")] = "1h",
 ) -> QueueRates:
-    """What ended of it, by bucket of time, a user's own, and how deep it was; nothing of one that nobody has heard of."""
+    """What ended of it (a user's own), by bucket of time, and how deep it was; nothing of one that nobody knows."""
     check_queue(name)
     overview = cast("Overview", request.app.state.overview)
     owner = caller.only_own

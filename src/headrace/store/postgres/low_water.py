@@ -4,7 +4,7 @@ While some transaction holds an old snapshot, what was claimed since stays in th
 claim that began at the front would walk over all of them, each time (46k tasks a second fell to 12.5k in 20 s). So each
 claimer remembers, per queue, pool, lane and priority, how far it came. This is a hint: what arrives below the mark (a
 task that was given back, a transaction that committed late) is found by the next claim from the front, of which there
-is one a second, unless they take more than a twentieth of the time, and in no case less than one in half a minute. The
+is one a second, unless they take more than a fiftieth of the time, and in no case less than one in half a minute. The
 server never begins later than a second before now, so that the usual disorder of commits is not missed at all. Where
 tasks wait for limits and order keys there is no mark: they come back to their old places all the time.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from headrace.core.task import ClaimedTask, Want
 
 _EVERY = 1.0
-_SHARE = 0.05
+_SHARE = 0.02
 _LONGEST = 30.0
 _MOST_PRIORITIES = 16
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
@@ -52,7 +52,7 @@ NOTHING = Look([], 0.0, False)
 class _Worker:
     marks: dict[Place, dict[int, Mark]] = field(default_factory=dict[Place, dict[int, Mark]])
     gated: set[Place] = field(default_factory=set[Place])
-    hungry: bool = True  # whether the last claim got less than it asked for
+    hungry: bool = True  # whether the last claim got less than it asked for, wherever it asked
     last_front: float = float("-inf")
     extra: float = 0.0  # how much longer the last claim from the front took than one above the marks
     pause: float = 0.0  # what the budget asks for between two claims from the front
@@ -89,13 +89,14 @@ class LowWater:
             state.extra = extra
         else:
             state.usual = took if not state.usual else 0.8 * state.usual + 0.2 * took
-        state.hungry = len(claimed) < sum(want.n for want in wants)
         asked: dict[Place, int] = {}
         for want in wants:
             place = (want.queue, want.pool, int(want.lane))
             asked[place] = asked.get(place, 0) + want.n
         # By slices of the claim (queue, pool, lane, priority), not by name: a thousand come at once.
         counts: Counter[Place] = Counter([task[4:7] for task in claimed])
+        # A worker asks for every pool and lane, and most of them are empty.
+        state.hungry = not any(counts[place] >= n for place, n in asked.items())
         for place in {task[4:7] for task in claimed if task.gated}:
             state.gated.add(place)
             state.marks.pop(place, None)

@@ -58,7 +58,9 @@ class Figuring(Part):
             found: list[DepthsAt] = []
             for begin in range(first, first + buckets * width, width):
                 parameters = {"queue": queue, "since": begin, "until": begin + width}
-                found += [DepthsAt(from_micros(begin), orjson.loads(t)) for (t,) in transaction.rows("depths_in", parameters)]
+                found += [
+                    DepthsAt(from_micros(begin), orjson.loads(t)) for (t,) in transaction.rows("depths_in", parameters)
+                ]
             return found
 
         return await self.database.read(look)

@@ -42,7 +42,9 @@ async def depths_are_noted_once_a_minute(ledger: Ledger) -> None:
     store, hour = ledger.store, timedelta(hours=1)
     written = 0
     for n in (5, 6):  # a new minute may begin between the two
-        written += await store.keep_depths({"": {"primary": n, "retry": 0}, "mail": {"primary": n}, "idle": {}}, kept=60)
+        written += await store.keep_depths(
+            {"": {"primary": n, "retry": 0}, "mail": {"primary": n}, "idle": {}}, kept=60
+        )
     now = await store.now()
     since = _begin(now - hour, 60)
     found = await store.depth_series("mail", since=since, bucket=60, buckets=62)
@@ -50,7 +52,9 @@ async def depths_are_noted_once_a_minute(ledger: Ledger) -> None:
     assert all(each.at <= now and each.at.timestamp() % 60 == 0 for each in found)
     whole = await store.depth_series("", since=_begin(now - hour, _HOUR), bucket=_HOUR, buckets=3)
     assert whole[0].depths == {"primary": 5}
-    assert [each.depths for each in await store.depth_series("idle", since=since, bucket=60, buckets=62)] == [{}] * written
+    assert [each.depths for each in await store.depth_series("idle", since=since, bucket=60, buckets=62)] == [
+        {}
+    ] * written
     assert await store.depth_series("nobody", since=since, bucket=60, buckets=62) == []
     assert await store.depth_series("\0", since=since, bucket=60, buckets=62) == []
     assert await store.depth_series("mail", since=since - 9 * hour, bucket=60, buckets=62) == []

@@ -159,6 +159,18 @@ async def the_holdings_of_an_unknown_worker_are_found_too(ledger: Ledger) -> Non
 
 
 @cases.add()
+async def holders_that_are_gone_are_found_among_those_that_live(ledger: Ledger) -> None:
+    """Before the first, between two, and behind the last of them; by their ids, and no more than were asked for."""
+    living, gone = ("b", "d", "f"), ("a", "c1", "c2", "g")
+    await ledger.register(*living)
+    for holder in (*living, *gone):
+        await ledger.enqueue_one()
+        await ledger.claim_one(holder)
+    assert await ledger.store.stopped_holders() == [*gone]
+    assert await ledger.store.stopped_holders(limit=2) == ["a", "c1"]
+
+
+@cases.add()
 async def held_is_bounded_and_says_what_is_being_cancelled(ledger: Ledger) -> None:
     await ledger.enqueue(*[task() for _ in range(5)])
     claims = await ledger.claim("a")

@@ -1,5 +1,6 @@
 """Watches how deep the retry lanes are, and which queues there are."""
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from headrace.core.lanes import retry_ratio
@@ -7,6 +8,11 @@ from headrace.runtime.service import Pace, Service
 from headrace.store.base import Store
 from headrace.worker.buffer import Buffer
 from headrace.worker.options import WorkerOptions
+
+# While some transaction holds an old snapshot the names of queues lie behind all that was claimed since: looking for
+# them takes no more than this part of the time, and comes once in half a minute anyway.
+_SHARE = 0.02
+_LONGEST = 30.0
 
 
 class RetryDepth(Service):
@@ -54,5 +60,8 @@ class QueueFinder(Service):
         self._declared = frozenset(declared)
         self._found = found
 
-    async def run_once(self) -> None:
+    async def run_once(self) -> float:
+        asked_at = time.monotonic()
         self._found(sorted(self._declared.union(await self._store.queue_names())))
+        took = time.monotonic() - asked_at
+        return max(self.pace.interval, min(_LONGEST, took / _SHARE))

@@ -38,11 +38,7 @@ FROM headrace.workers WHERE cardinality($1::text[]) = 0 OR state = ANY ($1) ORDE
 
 -- name: stopped_holders
 -- Workers that hold tasks and are stopped or unknown.
-SELECT held.worker
-FROM (SELECT DISTINCT t.worker FROM headrace.tasks t WHERE t.worker IS NOT NULL) AS held
-LEFT JOIN headrace.workers w ON w.id = held.worker
-WHERE w.id IS NULL OR w.state = 'stopped'
-ORDER BY held.worker LIMIT $1;
+SELECT worker FROM headrace.stopped_holders_v1($1) AS worker;
 
 -- name: held
 -- What a worker holds, in the shape of a claim.

@@ -139,6 +139,7 @@ async def fill(ledger: Ledger) -> dict[str, int]:
     assert run.task is not None
     await store.cancel([run.task])
     await store.count_outcomes([("a", "default", "conformance.work", "completed", 4)])
+    await store.keep_depths({"": {"primary": 4}, "default": {"primary": 4}}, kept=3600.0)
     await store.pause("mail")
     # What waits for others, for one that is being released to many, and for an event.
     many = [task("leaf", queue="graph", after=(After(task=0, local=True),)) for _ in range(RELEASED_AT_ONCE + 1)]

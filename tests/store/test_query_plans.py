@@ -97,7 +97,9 @@ def test_the_live_table_has_no_more_indexes(store_url: str) -> None:
             sql = "SELECT indexname FROM pg_indexes WHERE schemaname = 'headrace' AND tablename = 'tasks'"
         found = set(connection.scalars(text(sql))) - {"tasks_pkey"}
     engine.dispose()
-    assert found == {f"headrace_tasks_{suffix}" for suffix in LIVE_INDEXES}
+    # Only PostgreSQL keeps what is gone in an index, so only there what is to be cancelled has one of its own.
+    wanted = LIVE_INDEXES if engine.dialect.name == "sqlite" else LIVE_INDEXES | {"cancelling"}
+    assert found == {f"headrace_tasks_{suffix}" for suffix in wanted}
 
 
 def test_what_ends_is_written_into_three_indexes(store_url: str) -> None:

@@ -7,6 +7,7 @@ LANGUAGE plpgsql
 STABLE
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off
 AS $function$
 DECLARE

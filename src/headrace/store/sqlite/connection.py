@@ -81,8 +81,8 @@ class Database:
             connection.execute("PRAGMA temp_store = MEMORY")
             if writes:
                 # The tasks of a graph that are ready together may lie far apart: with SQLite's own 2 MB each step of a
-                # large one would read its pages again. With much more a worker would grow by it for an hour.
-                connection.execute("PRAGMA cache_size = -10240")
+                # large one would read its pages again.
+                connection.execute("PRAGMA cache_size = -16384")
                 self.prepare(connection)
             else:
                 connection.execute("PRAGMA query_only = ON")

@@ -210,12 +210,12 @@ def instructions(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Instructions]:
 
 
 def _costs(url: str, measure: Callable[[str, Act], int]) -> dict[str, float]:
-    """Of one round of each act, without what opening and closing cost. The cheaper of two: what the database does for
+    """Of one round of each act, without what opening and closing cost. The cheapest of three: what the database does for
     itself meanwhile (autovacuum looks at each of them once a minute) would be counted, too."""
     asyncio.run(_perform(url, _nothing))  # the first connection fills caches
 
     def cost(act: Act) -> int:
-        return min(measure(url, act) for _ in range(2))
+        return min(measure(url, act) for _ in range(3))
 
     idle = cost(_nothing)
     return {name: (cost(act) - idle) / ROUNDS for name, act in ACTS.items()}

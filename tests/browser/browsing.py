@@ -21,8 +21,6 @@ PATIENCE = 20_000.0  # milliseconds
 WIDE = (1280, 900)
 NARROW = (390, 844)
 ZONE = "Asia/Tokyo"  # neither UTC nor that of a developer's machine, so that what is shown in the wrong one is seen
-# Said of a connection that was not open yet when its page was left, or when its visitor logged out.
-_GIVEN_UP = "WebSocket is closed before the connection is established"
 
 type Scheme = Literal["light", "dark"]
 
@@ -49,7 +47,7 @@ class Complaints:
         page.on("response", self._response)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and _GIVEN_UP not in message.text:
+        if message.type in ("error", "warning"):
             place = message.location.get("url", "")
             self.heard.append(f"console {message.type}: {message.text} ({place})")
 

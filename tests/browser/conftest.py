@@ -22,7 +22,6 @@ from tests.support.migrated import sqlite_template as sqlite_template
 from tests.support.postgres import PostgresServer
 
 HERE = Path(__file__).parent
-TIMEOUT = 300  # seconds; the first test of a process waits for a browser, a server, a worker and the scene
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,8 +32,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT))
             if not asked:
                 item.add_marker(pytest.mark.slow)
 

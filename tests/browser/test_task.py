@@ -164,7 +164,7 @@ async def test_executions_of_long_ago_are_read_when_they_are_asked_for(browsing:
     fragile = browsing.stage.app.get_task("images.fragile")
     often = Retry(max_attempts=215, backoff="fixed", base=0.001, jitter=0)
     handle = await fragile.using(retry=often).aenqueue("never at all")
-    await eventually(lambda: _is(handle, "failed"), timeout=150)
+    await eventually(lambda: _is(handle, "failed"), timeout=60)
     assert len(await browsing.stage.app.tasks.aattempts(handle.id)) == 215
     page = await browsing.open(f"/tasks/{handle.id}")
     timeline = page.get_by_role("region", name="Timeline")

@@ -19,7 +19,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PATIENCE = 100
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(180)
 def test_the_demo_shows_the_engine_at_work_with_a_live_summary():
     """Each thing that it promises is seen in order, the counts move below them meanwhile, and nothing is lost.
 

@@ -30,7 +30,7 @@ LEASE = 1.5
 # Everything below is a ceiling, met only when something is broken.
 START_CEILING = 60.0
 DONE_CEILING = 90.0
-GONE_WITHIN = 30.0
+GONE_WITHIN = 5.0
 
 
 _PRCTL = ctypes.CDLL(None, use_errno=True).prctl

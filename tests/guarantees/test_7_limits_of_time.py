@@ -152,7 +152,7 @@ def test_a_command_over_its_limit_dies_with_its_whole_group(harness: Harness, ta
     rows = _ended(harness, [handle.id])
     assert (rows[handle.id].state, rows[handle.id].reason) == ("failed", "timeout")
     assert [attempt.state for attempt in harness.ledger.attempts(handle.id)] == ["timed_out"]
-    wait_until(lambda: not any(runs(member) for member in members), message="the whole group is gone")
+    wait_until(lambda: not any(runs(member) for member in members), SOON, message="the whole group is gone")
 
 
 # --- cancel -----------------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_cancel_of_a_running_task_takes_effect_soon(harness: Harness, tasks: Tas
     assert {name: taken for name, taken in seconds.items() if taken > SOON} == {}
     assert {harness.ledger.task(handle.id).reason for handle in handles.values()} == {"user"}
     assert [note.task for note in notes(harness.side, "told")] == [handles["tidy_when_cancelled"].id]
-    wait_until(lambda: not runs(process))
+    wait_until(lambda: not runs(process), SOON)
 
 
 def _time(act: Callable[[], object], *, until: Callable[[], bool]) -> float:

@@ -141,7 +141,7 @@ async def test_programs_end_with_a_supervisor_or_a_worker_that_is_killed(
             assert len([pid for pid in pids if psutil.pid_exists(pid)]) == 3
             os.kill(running.process.pid if victim == "supervisor" else running.workers()[0], signal.SIGKILL)
             try:
-                await eventually(lambda: not _alive(pids))
+                await eventually(lambda: not _alive(pids), timeout=5)
             finally:
                 for left in _alive(pids):
                     left.kill()
@@ -169,7 +169,7 @@ async def test_programs_of_a_child_end_though_its_forkserver_and_its_worker_are_
                 await eventually(lambda: not _alive([child.pid]))
                 assert _alive([program])
                 worker.kill()
-                await eventually(lambda: not _alive([program]))
+                await eventually(lambda: not _alive([program]), timeout=10)
             finally:
                 for left in _alive([program]):
                     left.kill()
@@ -292,7 +292,7 @@ async def test_what_waits_behind_a_blocked_loop_is_given_back(bench: Bench, tmp_
             await eventually(lambda: running.said("block_until"))
             others = [await bench.enqueue("greet", {"user": n}) for n in range(40)]
             for task in others:
-                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED))
+                await eventually(lambda task=task: is_in(bench, task, TaskState.COMPLETED), 7)
             assert await bench.state(blocked) != TaskState.COMPLETED
             end.touch()
             await eventually(lambda: is_in(bench, blocked, TaskState.COMPLETED))
